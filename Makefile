@@ -15,7 +15,7 @@ export PIP_ROOT_USER_ACTION := ignore
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test prove test-tools times check format promises reference access bench bench-quick chaos wheel lock clean
+.PHONY: help setup run test prove test-tools screenshots times check format promises reference access bench bench-quick chaos wheel dist lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -57,6 +57,9 @@ reference: $(READY)  ## regenerate docs/reference.md from the docstrings
 access: $(READY)  ## regenerate docs/access.md from the server's routes
 	@$(BIN)/python -m tools.access
 
+screenshots: $(READY)  ## the pictures of the dashboard in docs/images, taken with Chromium
+	@$(BIN)/python -m tests.web.screenshots
+
 bench: $(READY)  ## the benchmarks, peers side by side
 	@$(BIN)/python -m bench
 
@@ -68,6 +71,9 @@ chaos: $(READY)  ## kill -9 runs on real processes, with their counts
 
 wheel: $(READY)  ## a wheel in dist/, to install elsewhere
 	@$(BIN)/python -m hatchling build -t wheel -d dist
+
+dist: $(READY)  ## the sdist and the wheel in dist/, built twice and compared, with their metadata checked
+	@$(BIN)/python -m tools.packages
 
 lock:  ## pin the dependencies again, with hashes, after a change in pyproject.toml
 	@$(PYTHON) -m venv $(LOCKER)

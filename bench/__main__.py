@@ -23,6 +23,7 @@ from bench.measures import (
     ledger,
     million,
     mixed,
+    pages,
     postgres,
     raw,
     recurring,
@@ -43,11 +44,13 @@ MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
     "postgres": postgres.measure,
     "workflows": workflows.measure,
     "ledger": ledger.measure,
+    "pages": pages.measure,
     "million": million.measure,
     "soak": soak.measure,
     "mixed": mixed.measure,
 }
 ON_REQUEST = {"soak", "mixed"}  # half an hour of waiting
+ALONE = {"raw", "http", "delivery", "ledger", "pages", "million", "soak", "mixed"}  # no peer is measured beside these
 NOT_QUICK = {"workflows", "ledger"}  # they fill two stores, or start one after the other
 
 
@@ -60,6 +63,7 @@ def main() -> int:
         return 0
     compile_ours()
     peers = asked.peers or (not asked.quick and not asked.no_peers)
+    peers = peers and not (asked.only and ALONE.issuperset(asked.only.split(",")))
     if peers:
         set_up(POSTGRES_ONLY if asked.only in {"postgres", "workflows"} else None)
     plan = Plan(

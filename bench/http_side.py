@@ -26,9 +26,12 @@ def scheduler() -> Scheduler:
     return made
 
 
-def ask(port: int, token: str, path: str, until: float, stop: Path) -> list[tuple[float, float]]:
+def ask(
+    port: int, token: str, path: str, until: float, stop: Path, *, accept: str = "application/json"
+) -> list[tuple[float, float]]:
     """One request after the other on one connection: when each began, and how long its answer took."""
-    head = f"GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+    about = f"Host: 127.0.0.1:{port}\r\nAuthorization: Bearer {token}\r\nAccept: {accept}\r\n"
+    head = f"GET {path} HTTP/1.1\r\n{about}\r\n".encode()
     took: list[tuple[float, float]] = []
     with socket.create_connection(("127.0.0.1", port), timeout=60) as connection, connection.makefile("rb") as answers:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -48,6 +48,7 @@ def set_up(only: frozenset[str] | None = None) -> None:
             "install",
             "--quiet",
             "--require-hashes",
+            "--no-deps",  # the pins are all there is; pip may look for others where one is needed with an extra
             "-r",
             str(pins),
         ]

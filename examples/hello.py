@@ -30,7 +30,7 @@ async def main() -> None:
         await done.wait()
         await scheduler.stop()
         for job in await scheduler.list_jobs():
-            print(f"{job.name}: {job.trigger.describe()}, {job.last_outcome}")
+            print(f"{job.name}: {job.schedule}, {job.last_outcome}")
 
 
 asyncio.run(main())

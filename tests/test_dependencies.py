@@ -26,7 +26,12 @@ DECLARED = {
     for requirement in [Requirement(line)]
 }
 #: Modules whose distribution has another name; pydantic pins its core exactly.
-NAMED = {"yaml": "pyyaml", "pydantic_core": "pydantic"}
+NAMED = {
+    "yaml": "pyyaml",
+    "prometheus_client": "prometheus-client",
+    "pydantic_core": "pydantic",
+    "opentelemetry": "opentelemetry-sdk",
+}
 
 
 def pinned(lock):

@@ -8,10 +8,8 @@ import re
 import shlex
 import shutil
 import signal
-import sqlite3
 import subprocess
 import sys
-from contextlib import closing
 from pathlib import Path
 
 from tests.cli.terminal import PATIENCE, Terminal
@@ -48,7 +46,8 @@ def known_options(words):
     command = command_tree().commands[words[0]]
     if hasattr(command, "commands"):
         command = command.commands[words[1]]
-    known = {flag for parameter in (*command.params, *command_tree().params) for flag in parameter.opts}
+    parameters = (*command.params, *command_tree().params)
+    known = {flag for one in parameters for flag in (*one.opts, *one.secondary_opts)}
     return {word for word in words if word.startswith("--")} <= known
 
 
@@ -112,10 +111,11 @@ def test_what_the_files_start_runs_answers_its_health_check_and_stops_cleanly(tm
         asked = [sys.executable, flag, check.replace("http://127.0.0.1:7878", url)]
         assert subprocess.run(asked, timeout=PATIENCE, check=False).returncode == 0
         assert terminal.ask("--db", str(store), "add", "job", "--every", "1h", "--", "true").code == 0
-        [(_, backup), *_] = re.findall(r'sqlite3 (\S+) "(VACUUM INTO [^"]+)"', PAGE)
+        (backup,) = re.findall(r"^wakeful (backup --to .*)$", PAGE, re.MULTILINE)
         copy = tmp_path / "backup.db"
-        with closing(sqlite3.connect(store)) as database:
-            database.execute(re.sub(r"'[^']+'", f"'{copy}'", backup))
+        places = {"/var/backups/wakeful-before-upgrade.db": str(copy), "/var/lib/wakeful/wakeful.db": str(store)}
+        for _ in range(2):
+            assert terminal.ask(*(places.get(word, word) for word in shlex.split(backup))).code == 0
         server.signal(signal.SIGTERM)
         assert server.ended().code == 0
         assert subprocess.run(asked, timeout=PATIENCE, check=False, stderr=subprocess.DEVNULL).returncode != 0

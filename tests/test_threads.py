@@ -15,8 +15,8 @@ from tests.waiting import eventually
 from wakeful import Scheduler, threads
 from wakeful import clock as clocks
 from wakeful.cli.doctor import examine
-from wakeful.cli.opening import now_ms
-from wakeful.cli.place import Place
+from wakeful.console.opening import now_ms
+from wakeful.console.place import Place
 from wakeful.delivery import sending
 from wakeful.delivery.tables import Wanted
 from wakeful.delivery.views import list_deliveries

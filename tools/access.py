@@ -13,11 +13,12 @@ from typing import Any, NamedTuple
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
+from wakeful.api import metrics
 from wakeful.api.app import all_routers
-from wakeful.api.auth import anyone, at_least, or_run
-from wakeful.api.guard import OPEN_PATHS
-from wakeful.api.rights import editor, rights_of
 from wakeful.api.runs import reporter
+from wakeful.routing.addresses import OPEN_PATHS
+from wakeful.routing.auth import anyone, at_least, or_run
+from wakeful.routing.rights import editor, rights_of
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "access.md"
 YES, HIDDEN, SECRET = "yes", "hidden", "secret"
@@ -83,6 +84,8 @@ def rules() -> Iterator[Rule]:
 
 def _cells(asked: set[Any], path: str) -> dict[str, str]:
     """What each caller gets, by what the route asks for."""
+    if metrics.reader in asked:  # as it is unless server.metrics.open is set
+        asked = {*asked, anyone, metrics.VIEWER}
     if not asked & {anyone, reporter}:
         return dict.fromkeys(CALLERS, YES)
     role = _role(asked)

@@ -62,7 +62,9 @@ def _section(name: str, preset: Preset) -> str:
         ("starts", f"`{_shown(preset.start)}`"),
         ("resumes", resume),
         ("takes", ", ".join(f"`{key}`" for key in (*takes, "args"))),
+        ("passes", ", ".join(f"`{name}`" for name in preset.passes) or "nothing"),
         ("sets", ", ".join(f"`{key}={value}`" for key, value in preset.env) or "nothing"),
+        ("with `mcp`", _mcp(preset)),
         ("reports cost", "yes" if preset.output.reports_cost else "no"),
         ("reports tokens", _tokens(preset)),
         ("reports limits", _limits(preset)),
@@ -72,6 +74,14 @@ def _section(name: str, preset: Preset) -> str:
     ]
     lines = [f"| {key} | {value} |" for key, value in rows]
     return "\n".join([f"## {name}", "", "| | |", "|---|---|", *lines, ""])
+
+
+def _mcp(preset: Preset) -> str:
+    """How it is told of the MCP endpoint of its run."""
+    if preset.mcp is None:
+        return "your program finds the file that `WAKEFUL_MCP_CONFIG` names" if preset.start[0] == OPTIONS else "no"
+    form = " ".join(preset.mcp.args) or ", ".join(f"{name}={value}" for name, value in preset.mcp.env)
+    return f"`{form}`"
 
 
 def _shown(form: tuple[str, ...]) -> str:

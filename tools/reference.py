@@ -12,6 +12,7 @@ from typing import Any, is_typeddict
 
 import wakeful
 import wakeful.testing
+from wakeful.kernel.rules.option_fields import INTERNAL, OPTIONS
 from wakeful.scheduler.workflows import Workflows
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference.md"
@@ -25,12 +26,13 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Jobs and options": ("NewJob", "JobOptions", "JobChanges"),
     "Triggers": (
         "Trigger", "Every", "Interval", "Cron", "Once", "After", "Manual", "Chat", "Ping", "Webhook", "ActiveHours",
-        "parse_interval",
+        "when", "parse_interval",
     ),
     "How a handler ends": ("Skip", "Noop", "Defer", "Wait", "ApprovalNeeded", "TransientError"),
     "Agents": ("Turn", "Reply"),
     "Workflows": (
-        "Workflow", "Context", "Prepared", "MutationResult", "Applied", "NotApplied", "Unknown", "LogicError",
+        "Workflow", "Context", "Prepared", "StepFailed", "MutationResult", "Applied", "NotApplied", "Unknown",
+        "LogicError",
     ),
     "Records": (
         "Job", "Run", "RunStats", "Explanation", "Event", "Alert", "Token", "Node", "SchedulerState", "Summary",
@@ -40,6 +42,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 #: What is built on the scheduler uses these; they are described in docs/extending.md.
+_HELP = {field.name: field.help for field in (*OPTIONS, *INTERNAL)}
+"""What options of jobs mean."""
 FOR_DOMAINS = frozenset({
     "transact", "look", "accompany", "clock", "handled_kinds", "node_id", "default_zone", "job_defaults", "drafted",
     "hidden_kinds", "server_side", "before_start", "kinds", "new_id",
@@ -49,7 +53,7 @@ FOR_DOMAINS = frozenset({
 INSIDE = {
     "Trigger": frozenset({
         "next_slot", "upcoming_slots", "due_ms", "latest_slot", "count_slots", "closed_slots", "period_at",
-        "min_gap_ms", "resolved", "own_zone",
+        "min_gap_ms", "resolved", "own_zone", "lacks", "unended", "expects",
     }),
     "VirtualClock": frozenset({"now", "boot", "boot_us", "until", "monotonic"}),
 }  # fmt: skip
@@ -113,7 +117,12 @@ def _fields(cls: type) -> Iterator[str]:
             if isinstance(node, ast.AnnAssign):
                 documented = isinstance(following, ast.Expr) and isinstance(following.value, ast.Constant)
                 said = " ".join(str(following.value.value).split()) if documented else ""  # type: ignore[union-attr]
-                yield _row(ast.unparse(node.target), ast.unparse(node.annotation), said)
+                name = ast.unparse(node.target)
+                yield _row(
+                    name,
+                    ast.unparse(node.annotation),
+                    said or (_HELP.get(name, "") if cls is wakeful.JobOptions else ""),
+                )
     elif cls.__name__ in {"Job", "Run"}:
         for name, member in vars(cls).items():
             if isinstance(member, property) and not name.startswith("_"):

@@ -16,7 +16,7 @@ from bench.measures.million import timed
 from bench.server import running
 from wakeful import Cron, NewJob, Scheduler, ids
 from wakeful.kernel.actions.authorization import Rights
-from wakeful.kernel.actions.authorized import JobSelection
+from wakeful.kernel.actions.selections import JobSelection
 from wakeful.kernel.context import Context
 from wakeful.store.interface import Transaction
 from wakeful.store.records import RunRow

@@ -44,9 +44,11 @@ if TYPE_CHECKING:
     from wakeful.agents import Reply, Turn
     from wakeful.kernel.actions.drafts import NewJob
     from wakeful.kernel.cluster.nodes import Node
-    from wakeful.kernel.engine.config import Tuning
-    from wakeful.kernel.engine.sweep import Retention
-    from wakeful.kernel.rules.option_types import JobChanges, JobOptions
+    from wakeful.kernel.loop.config import Tuning
+    from wakeful.kernel.loop.sweep import Retention
+    from wakeful.kernel.model.job import Job
+    from wakeful.kernel.model.run import Run
+    from wakeful.kernel.rules.option_fields import JobChanges, JobOptions
     from wakeful.kernel.rules.outcome import ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait
     from wakeful.kernel.rules.verdict import Verdict
     from wakeful.kernel.views.actions import Action, Undone
@@ -54,7 +56,6 @@ if TYPE_CHECKING:
     from wakeful.kernel.views.explain import Explanation
     from wakeful.kernel.views.history import RunStats
     from wakeful.kernel.views.ledger import Ledger, Tally
-    from wakeful.kernel.views.models import Job, Run
     from wakeful.kernel.views.records import Alert, Token
     from wakeful.kernel.views.slots import Slot
     from wakeful.scheduler import Scheduler, SchedulerState, Summary
@@ -72,7 +73,18 @@ if TYPE_CHECKING:
         Webhook,
         parse_interval,
     )
-    from wakeful.workflows import Applied, Context, LogicError, MutationResult, NotApplied, Prepared, Unknown, Workflow
+    from wakeful.triggers.sentences import when
+    from wakeful.workflows import (
+        Applied,
+        Context,
+        LogicError,
+        MutationResult,
+        NotApplied,
+        Prepared,
+        StepFailed,
+        Unknown,
+        Workflow,
+    )
 
 #: The modules that the public names are in. A module is loaded when one of its names is first used, so that a program
 #: that only runs jobs starts without what explains, lists and undoes.
@@ -80,9 +92,9 @@ _HOMES = {
     "agents": "Reply Turn",
     "kernel.actions.drafts": "NewJob",
     "kernel.cluster.nodes": "Node",
-    "kernel.engine.config": "Tuning",
-    "kernel.engine.sweep": "Retention",
-    "kernel.rules.option_types": "JobChanges JobOptions",
+    "kernel.loop.config": "Tuning",
+    "kernel.loop.sweep": "Retention",
+    "kernel.rules.option_fields": "JobChanges JobOptions",
     "kernel.rules.outcome": "ApprovalNeeded Defer Noop Skip TransientError Wait",
     "kernel.rules.verdict": "Verdict",
     "kernel.views.actions": "Action Undone",
@@ -90,12 +102,13 @@ _HOMES = {
     "kernel.views.explain": "Explanation",
     "kernel.views.history": "RunStats",
     "kernel.views.ledger": "Ledger Tally",
-    "kernel.views.models": "Job Run",
+    "kernel.model.job": "Job Run",
     "kernel.views.records": "Alert Token",
     "kernel.views.slots": "Slot",
     "scheduler": "Scheduler SchedulerState Summary",
     "triggers": "ActiveHours After Chat Cron Every Interval Manual Once Ping Trigger Webhook parse_interval",
-    "workflows": "Applied Context LogicError MutationResult NotApplied Prepared Unknown Workflow",
+    "triggers.sentences": "when",
+    "workflows": "Applied Context LogicError MutationResult NotApplied Prepared StepFailed Unknown Workflow",
 }
 _HOME_OF = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names.split()}
 _MODULES = ("sync", "triggers")
@@ -173,6 +186,7 @@ __all__ = [
     "Skip",
     "Slot",
     "SlotNotFound",
+    "StepFailed",
     "StoreError",
     "StoreFull",
     "StoreGone",
@@ -197,4 +211,5 @@ __all__ = [
     "Workflow",
     "parse_interval",
     "sync",
+    "when",
 ]

@@ -54,11 +54,13 @@ SchedulerError
 ├── ImpossibleTransition    kernel/rules/states         a transition that the run's state does not allow
 ├── Failed                  kernel/rules/outcome        a run's error that has output to keep
 │   ├── AgentFailed         agents/asking               an agent's call that failed
-│   │   └── AgentNotStarted  agents/asking              an agent's program that could not be started
+│   │   ├── AgentNotStarted  agents/asking              an agent's program that could not be started
+│   │   └── PromptRefused    agents/asking              a prompt that cannot be an argument of the program
 │   ├── AgentOverloaded     agents/asking               an agent's service that is not available now
 │   └── RequestFailed       http/kind                   a request without a good answer
 │       └── RequestFailedForNow  http/kind              one that may well have a good one in a minute
 ├── CommandFailed           command/result              a command without an exit code
+│   └── ArgumentsRefused    command/result              one whose arguments the system does not take
 ├── CommandTimedOut         command/result              a command that ran longer than it may
 ├── SendingFailed           http/sending                a request without any answer
 ├── NoSessionServer         agents/client               no server for messages is configured
@@ -75,10 +77,12 @@ SchedulerError
 ├── DeliveryRefused         delivery/commands           a test that did not arrive
 ├── TooMuchRemoved          fleet/applying              a file that would remove more than half of its jobs
 │   └── OfAnotherFile       fleet/applying              one that would remove jobs of another file
-├── ApiError                api/problems                a refusal that only the HTTP server makes
+├── Unreadable              moving/sources              a source that cannot be imported
+├── ApiError                routing/problems            a refusal that only the HTTP server makes
 ├── CannotListen            api/server                  the port cannot be used
-├── ServerRefused           cli/remote                  what a server answered to a command under WAKEFUL_TOKEN
-└── WrongUse                cli/failures                the command line cannot be read
+├── NoService               cli/service                 no service is installed
+├── ServerRefused           console/remote              what a server answered to a command under WAKEFUL_TOKEN
+└── WrongUse                console/failures            the command line cannot be read
 
 A message says what happened, to which thing, and what to do next. `exit_code` is what the command line returns for
 the family and `status` what HTTP answers, so both surfaces agree without a table of their own.

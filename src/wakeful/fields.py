@@ -1,6 +1,7 @@
 """A field of a job, described once: every surface that reads, offers or documents it takes it from here.
 
-The rooms below hold the tables (`kernel/rules/option_fields.py` those of options). The description of the HTTP API, the
+The tables are in the rooms: `triggers/fields.py` has rhythms and their modifiers, `kernel/rules/option_fields.py` has
+options, and each kind has its own (`Kind.fields`). The models and the description of the HTTP API, the keys and the
 schema of `wakeful.yaml`, the flags of the command line and their completion are loops over them.
 """
 
@@ -16,17 +17,22 @@ Reader = Callable[[str, Any], Mapping[str, Any]]
 class Flag(NamedTuple):
     """How a field is typed on the command line: `--catch-up once`."""
 
-    name: str
     metavar: str | None = None  # None: it takes no value
     form: str = "text"  # how its text is read; the command line has a reader for each form
     many: bool = False  # may be given several times, each adding a value
+    name: str = ""  # where it is not that of the field
+
+
+def as_it_is(value: Any) -> Any:
+    """For what is kept as it is written."""
+    return value
 
 
 class Field(NamedTuple):
     """One field: its name in Python, YAML and JSON, what it means, and what it may hold.
 
-    `read` turns what users write into stored values and refuses the rest with a sentence; `schema` says the same to
-    programs that validate before they send.
+    `read` turns what users write into what is kept and refuses the rest with a sentence; `schema` says the same to
+    programs that validate before they send. `write` is the other way.
     """
 
     name: str
@@ -35,6 +41,21 @@ class Field(NamedTuple):
     help: str
     example: Any
     flag: Flag | None = None
+    write: Callable[[Any], Any] = as_it_is
+    stored: str = ""  # its name in the payload, where that is another
+    refers: bool = (
+        False  # its texts may hold `${NAME}` in a file: the payload keeps it, and it is looked up for each run
+    )
+
+    @property
+    def option(self) -> str:
+        """Its flag, as it is typed."""
+        return (self.flag and self.flag.name) or f"--{self.name.replace('_', '-')}"
+
+    @property
+    def described(self) -> Schema:
+        """The schema with what the field means."""
+        return {**self.schema, "description": self.help}
 
     @property
     def choices(self) -> tuple[str, ...]:
@@ -45,6 +66,7 @@ class Field(NamedTuple):
         return ()
 
 
+LASTING, TIME, NUMBER = Flag("DURATION", "duration"), Flag("TIME", "moment"), Flag("N", "count")
 LONGEST_S = 36_500 * 86_400
 DURATION: Schema = {
     "anyOf": [
@@ -55,10 +77,9 @@ DURATION: Schema = {
 COUNT: Schema = {"type": "integer", "minimum": 0, "maximum": 1_000_000}
 
 
-def one_of(*words: str, or_else: Schema | None = None) -> Schema:
-    """One of these words; or, where it is given, something else."""
-    words_alone: Schema = {"enum": list(words)}
-    return words_alone if or_else is None else {"anyOf": [words_alone, or_else]}
+def one_of(*words: str) -> Schema:
+    """One of these words."""
+    return {"enum": list(words)}
 
 
 def list_of(schema: Schema, *, least: int = 0, most: int) -> Schema:

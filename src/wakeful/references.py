@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from wakeful.errors import InvalidSetting
-from wakeful.trust import ADVICE, distrust_below
+from wakeful.trust import ADVICE, distrust_below, is_read_only
 
 LARGEST_VALUE = 64 * 1024  # of what ${file:…} names
 
@@ -50,6 +50,24 @@ def references_in(text: str) -> Iterator[str]:
     return (match[2] for match in REFERENCE.finditer(text) if not match[1]) if "${" in text else iter(())
 
 
+def references_below(value: object, where: tuple[str | int, ...] = ()) -> Iterator[tuple[tuple[str | int, ...], str]]:
+    """Every reference in plain data, with the place of its text."""
+    if isinstance(value, str):
+        yield from ((where, reference) for reference in references_in(value))
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in parts:
+        yield from references_below(item, (*where, key))
+
+
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """The value with every text in it changed; names of fields stay."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, Mapping):
+        return {name: map_texts(one, change) for name, one in value.items()}
+    return [map_texts(one, change) for one in value] if isinstance(value, list | tuple) else value
+
+
 def may_refer(data: object) -> bool:
     """Whether plain data has anything like a reference in it: one look, where most has none."""
     return "${" in repr(data)
@@ -65,15 +83,22 @@ def filled(text: str, folder: Path, known: Mapping[str, str]) -> str:
     return REFERENCE.sub(lambda match: match[0][1:] if match[1] else looked_up(match[2], folder, known), text)
 
 
-def looked_up(reference: str, folder: Path, known: Mapping[str, str]) -> str:
-    """The value of a reference; InvalidSetting, as the end of a sentence, if it cannot be found."""
+def looked_up(reference: str, folder: Path, known: Mapping[str, str], named_by: Path | None = None) -> str:
+    """The value of a reference; InvalidSetting, as the end of a sentence, if it cannot be found.
+
+    `named_by`: the configuration that has the reference, whose owner may also own the file.
+    """
     if reference.startswith("file:"):
         path = Path(reference.removeprefix("file:"))
         try:
             path = folder / path.expanduser()
-            return _value_in(path).rstrip("\r\n")
+            # Secrets are often mounted for reading, and belong to whoever is outside of the container.
+            doubt = None if is_read_only(path) else distrust_below(path, named_by=named_by)
+            if doubt is None:
+                return _value_in(path).rstrip("\r\n")
         except (OSError, RuntimeError, ValueError) as error:
             raise InvalidSetting(f"needs the file {path}, which cannot be read ({reason(error)}).") from None
+        raise InvalidSetting(f"needs the file {path}, which is not used because {doubt}: {ADVICE}.")
     if not VARIABLE.fullmatch(reference):
         raise InvalidSetting(
             f"has ${{{reference}}}: write ${{NAME}}, ${{file:/path}}, or $${{ for the signs themselves."

@@ -16,14 +16,16 @@ notebook. Its methods may be called from any thread, plain handlers included. Ex
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable
 from typing import Any, Concatenate, ParamSpec, Protocol, Self, TypeVar, overload
 
-from wakeful.errors import SchedulerNotOpen
+from wakeful.errors import SchedulerError, SchedulerNotOpen
 from wakeful.kernel.kinds import AnyHandler
 from wakeful.kernel.views.bus import Bus
 from wakeful.scheduler import Scheduler as AsyncScheduler
-from wakeful.scheduler.loop_thread import NOT_OPEN, LoopThread, Work
+from wakeful.scheduler.loop_thread import NOT_OPEN, OWN_LOOP, LoopThread, Work
 from wakeful.scheduler.without_await import Agents, Connectors, Workflows, documented
 
 __all__ = ["Scheduler"]
@@ -92,6 +94,7 @@ class Scheduler:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._scheduler = AsyncScheduler(*args, **kwargs)
         self._thread: LoopThread | None = None
+        self._closing = threading.Lock()
 
     def __enter__(self) -> Self:
         self.open()
@@ -110,17 +113,35 @@ class Scheduler:
         try:
             self._thread.call(self._scheduler.open(create=create))
         except BaseException:
-            self._end_thread()
+            self._end_thread(self._thread)
             raise
 
     def close(self) -> None:
-        """Stop if running, without waiting for jobs, and close the store."""
+        """Stop if running, without waiting for jobs, and close the store.
+
+        A handler that calls it goes on at once: it is closed when that run has ended and is recorded.
+        """
         if self._thread is not None:
-            try:
-                if not self._thread.left:
-                    self._thread.call(self._scheduler.close())
-            finally:
-                self._end_thread()
+            self._close(self._thread)
+
+    def _close(self, thread: LoopThread) -> None:
+        if thread.is_current():
+            raise SchedulerError(OWN_LOOP)
+        goes_on = False
+        try:
+            if not thread.left:
+                with contextlib.suppress(SchedulerNotOpen):  # another thread has closed it meanwhile
+                    goes_on = thread.call(self._close_or_begin_to())
+        finally:
+            if goes_on:
+                threading.Thread(target=self._close, args=[thread], name="wakeful-close").start()
+            else:
+                self._end_thread(thread)
+
+    async def _close_or_begin_to(self) -> bool:
+        """Whether a handler asks for this, whose run goes on."""
+        await self._scheduler.close()
+        return self._scheduler.get_status() != "stopped"
 
     def run_forever(self) -> None:
         """Start, and return when the scheduler is stopped, by `stop` or by Ctrl-C.
@@ -234,10 +255,11 @@ class Scheduler:
             raise SchedulerNotOpen(NOT_OPEN)
         return self._thread
 
-    def _end_thread(self) -> None:
-        thread, self._thread = self._thread, None
-        if thread is not None:
-            thread.end()
+    def _end_thread(self, thread: LoopThread) -> None:
+        with self._closing:
+            if self._thread is thread:
+                self._thread = None
+                thread.end()
 
     def _ask(self, question: Callable[[], T]) -> T:
         async def on_the_loop() -> T:

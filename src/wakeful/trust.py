@@ -83,7 +83,7 @@ def _distrusted(path: Path, others: frozenset[int]) -> str | None:
     for status in (link, found):
         if status.st_uid not in {os.geteuid(), 0, *others}:
             return f"belongs to {_user(status.st_uid)}"
-    if not found.st_mode & (stat.S_IWOTH | stat.S_IWGRP) or stat.S_ISCHR(found.st_mode) or _is_read_only(path):
+    if not found.st_mode & (stat.S_IWOTH | stat.S_IWGRP) or stat.S_ISCHR(found.st_mode) or is_read_only(path):
         return None  # nobody can write it; what is written to a device is not what is read from it
     if found.st_mode & stat.S_IWOTH:
         return "is writable by everybody"
@@ -92,8 +92,8 @@ def _distrusted(path: Path, others: frozenset[int]) -> str | None:
     return None
 
 
-def _is_read_only(path: Path) -> bool:
-    """Whether nobody can write there, as where a cluster mounts a configuration."""
+def is_read_only(path: Path) -> bool:
+    """Whether nobody can write there, as where a cluster mounts a configuration. OSError if it does not exist."""
     return bool(os.statvfs(path).f_flag & os.ST_RDONLY)
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from wakeful.errors import NotFound, SchedulerError
 from wakeful.kernel.domain import load
 from wakeful.scheduler import Scheduler
-from wakeful.testing import VirtualClock, VirtualLoop
+from wakeful.virtual_time import VirtualClock, VirtualLoop
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -29,7 +29,7 @@ class Crash(BaseException):
 
 
 MOST = 10_000
-FUNCTIONS = ("prepare", "mutate", "reconcile", "next", "producer")
+FUNCTIONS = ("prepare", "mutate", "reconcile", "next", "producer", "steps")
 #: What a run of a consumer has reached once the checkpoint after a function is stored.
 _STORED = {"prepared": "prepare", "mutated": "mutate", "committed": "next"}
 
@@ -43,8 +43,8 @@ class WorkflowTest:
     ...     print([event["status"] for event in test.events("mail")])
     ['consumed']
 
-    `fail_in` and `crash_in` take `prepare`, `mutate`, `reconcile`, `next`, `producer`, or the name of a handler: then
-    it is whichever function of it comes next.
+    `fail_in` and `crash_in` take `prepare`, `mutate`, `reconcile`, `next`, `producer`, the name of a step, or the name
+    of a handler: then it is whichever function of it comes next.
     """
 
     def __init__(self, workflow: Workflow, *, start: datetime | None = None, config: Any = None) -> None:
@@ -139,6 +139,14 @@ class WorkflowTest:
         """Skip an event, by its message id or its id, or an input, by its id."""
         self._act(self._scheduler.workflows.skip(self._name, self._ref(ref), reason))
 
+    def replay(self, ref: str | None = None, *, start_over: bool = False) -> None:
+        """Let a parked event go on, by its message id or its id; all of them where none is given."""
+        if ref is None:
+            self._act(self._scheduler.workflows.replay_parked(self._name, start_over=start_over))
+        else:
+            replayed = self._scheduler.workflows.replay(self._name, self._ref(ref), "the test", start_over=start_over)
+            self._act(replayed)
+
     def redeploy(self, workflow: Workflow) -> None:
         """Deploy this as the new version of the workflow; what failed in the old one's code is tried again."""
         self._refuse_unusable(workflow)
@@ -162,6 +170,10 @@ class WorkflowTest:
     def events(self, topic: str) -> list[dict[str, Any]]:
         """The events of a topic, oldest first."""
         return self._runner.run(self._scheduler.workflows.events(self._name, topic, limit=MOST))[::-1]
+
+    def parked(self) -> list[dict[str, Any]]:
+        """The parked events, oldest first, each with `error`, `tries` and `run`."""
+        return self._runner.run(self._scheduler.workflows.events(self._name, status="parked", limit=MOST))[::-1]
 
     def runs(self) -> list[dict[str, Any]]:
         """The runs of all handlers, oldest first."""
@@ -224,10 +236,14 @@ class WorkflowTest:
         watched.handlers = {name: copy.copy(handler) for name, handler in workflow.handlers.items()}
         functions = {phase for handler in watched.handlers.values() for phase in handler.functions()}
         self._places = (*(phase for phase in FUNCTIONS if phase in functions), *watched.handlers)
+        self._stepping = [one.functions()["steps"][0] for one in workflow.handlers.values() if one.type == "steps"]
         for handler in watched.handlers.values():
             for phase, (function, _) in handler.functions().items():
-                name = "run" if phase == "producer" else f"on_{phase}"
-                setattr(handler, name, self._wrapped(phase, handler.name, function))
+                name = "run" if phase in ("producer", "steps") else f"on_{phase}"
+                stepping = (
+                    watch_steps(function, self._fail_first, self._crash_in_step) if phase == "steps" else function
+                )
+                setattr(handler, name, self._wrapped(phase, handler.name, stepping))
         return watched
 
     async def _corrected(self, hook: Callable[[Any], Any], request: Any) -> Any:
@@ -267,15 +283,21 @@ class WorkflowTest:
                 del self._crashes[name]
                 raise Crash
 
+    def _crash_in_step(self, name: str, *, after_commit: bool) -> None:
+        if self._crashes.get(name) is after_commit:
+            del self._crashes[name]
+            raise Crash
+
     def _check_name(self, name: str) -> None:
-        if name not in self._places:
+        calls_step = load("wakeful.workflows.steps.known_names:calls_step")
+        if name not in self._places and not any(calls_step(function, name) for function in self._stepping):
             message = f"{self._name} has no function {name!r:.80}. It has: {', '.join(self._places)}."
             raise SchedulerError(message)
 
     def _stored(self, result: Any) -> None:
         """A transaction is stored: die, where that is what it waits for."""
         function, handler = _function_before(result)
-        for name in (function, handler if function in ("next", "producer") else None):
+        for name in (function, handler if function in ("next", "producer", "steps") else None):
             if name is not None and self._crashes.get(name):
                 del self._crashes[name]
                 raise Crash
@@ -289,9 +311,65 @@ def _function_before(result: Any) -> tuple[str | None, str | None]:
         return "reconcile", handler
     if attempt is not result or phase is None:  # it failed, or is no checkpoint
         return None, None
-    if attempt.type == "producer":
-        return ("producer" if phase == "committed" else None), handler
+    if attempt.type in ("producer", "steps"):
+        return (attempt.type if phase == "committed" else None), str(handler).partition(".")[0]
     return _STORED.get(phase), handler
+
+
+def watch_steps(function: Callable[..., Any], fail: Callable[[str], None], crash: Callable[..., None]) -> Any:
+    """A handler with steps whose steps can be made to fail, or to end the process before or after their commit."""
+
+    @functools.wraps(function)
+    async def called(ctx: Any, event: Any) -> Any:
+        return await function(_WatchedSteps(ctx, fail, crash), event)
+
+    @functools.wraps(function)
+    def called_plainly(ctx: Any, event: Any) -> Any:
+        return function(_WatchedSteps(ctx, fail, crash), event)
+
+    return called if inspect.iscoroutinefunction(function) else called_plainly
+
+
+class _WatchedSteps:
+    """The `ctx` of a handler with steps, in a test."""
+
+    def __init__(self, ctx: Any, fail: Callable[[str], None], crash: Callable[..., None]) -> None:
+        self._ctx, self._fail, self._crash = ctx, fail, crash
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._ctx, name)
+
+    def step(self, name: str, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        """As the `ctx` it stands for."""
+        given: Any = function
+        watched = self._watched(name, function) if callable(given) else function
+        found = self._ctx.step(name, watched, *args, **kwargs)
+        if inspect.isawaitable(found):
+            return self._then(name, found)
+        self._crash(name, after_commit=True)
+        return found
+
+    async def _then(self, name: str, found: Any) -> Any:
+        value = await found
+        self._crash(name, after_commit=True)
+        return value
+
+    def _watched(self, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(function)
+        async def called(*args: Any, **kwargs: Any) -> Any:
+            self._fail(name)
+            value = await function(*args, **kwargs)
+            self._crash(name, after_commit=False)
+            return value
+
+        @functools.wraps(function)
+        def called_plainly(*args: Any, **kwargs: Any) -> Any:
+            self._fail(name)
+            value = function(*args, **kwargs)
+            self._crash(name, after_commit=False)
+            return value
+
+        return called if inspect.iscoroutinefunction(function) else called_plainly
 
 
 class _WatchedScheduler(Scheduler):

@@ -10,9 +10,9 @@ from functools import partial
 import httpx
 
 from wakeful.api.app import create_app
-from wakeful.api.auth import admit
 from wakeful.api.guard import Guard
-from wakeful.api.settings import ServerSettings
+from wakeful.routing.auth import admit
+from wakeful.routing.settings import ServerSettings
 
 SECRET = "planted-hook-secret"  # noqa: S105 - planted
 HOST = "http://127.0.0.1:7878"

@@ -141,7 +141,7 @@ def test_a_runner_that_cannot_be_used_is_one_mistake_also_with_a_budget(tmp_path
     path.write_text(agent("budget: {cost_per_day: 1}", "{preset: nope}"))
     with pytest.raises(ConfigError) as found:
         load(path)
-    assert [fault.key for fault in found.value.faults] == ["agents.a.runner"]
+    assert [fault.key for fault in found.value.faults] == ["agents.a.runner.preset"]
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wakeful.config.agents_file import entries_of
+from wakeful.agents.agents_file import entries_of
 from wakeful.config.loading import json_schema, load
 from wakeful.config.reading import ConfigError
 from wakeful.errors import InvalidJob

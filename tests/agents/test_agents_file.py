@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from wakeful.agents.agents_file import entries_of
 from wakeful.agents.runners.spec import command_form
-from wakeful.config.agents_file import entries_of
 from wakeful.config.loading import load
 from wakeful.config.reading import ConfigError
 from wakeful.errors import InvalidJob
@@ -142,7 +142,7 @@ def test_an_agent_becomes_its_jobs(read, tmp_path):
         ("{S: {every: 1h, deliver: fone}}", 5, "agents.a.schedules.s.deliver: there is no connector named 'fone'."),
         ("{wake: {every: 1h}}", 5, "agents.a.schedules.wake must have another name: wake is one of the agent's own"),
         ("{Bad: {every: 1h}}", 5, "agents.a.schedules.Bad must have a name that begins with a small letter"),
-        ("runner: {preset: nobody}", 4, "agents.a.runner cannot be used: There is no preset 'nobody'"),
+        ("runner: {preset: nobody}", 4, "agents.a.runner.preset cannot be used: There is no preset 'nobody'"),
         ("runner: {preset: codex, tools: [Read]}", 4, "agents.a.runner cannot be used: The preset codex cannot limit"),
         ("runner: {preset: claude, url: 'http://x'}", 4, "agents.a.runner cannot be used: A runner has preset and url"),
         ("runner: {start: [x], failure: {pattern: '('}}", 4, "agents.a.runner cannot be used: failure.pattern is no"),

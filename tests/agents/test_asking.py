@@ -42,7 +42,7 @@ async def test_of_a_tool_that_counts_the_whole_session_only_what_is_new_counts(s
 @virtual
 async def test_an_acknowledgement_is_delivered_to_no_person_whatever_else_it_says(scene, agents):
     target = Target(scene)
-    replies = iter(["HEARTBEAT_OK The house is quiet.", "Smoke! HEARTBEAT_OK " + "x" * 300])
+    replies = iter(["HEARTBEAT_OK The house is quiet.", "Smoke! " + "x" * 300 + " HEARTBEAT_OK"])
     agents.act = lambda turn: next(replies)
     async with agents.scheduler() as scheduler:
         scheduler.connectors.register("phone", target)
@@ -53,7 +53,7 @@ async def test_an_acknowledgement_is_delivered_to_no_person_whatever_else_it_say
             await scene.sleep(2)
         log = [run.output["outcome"] for run in await scheduler.get_run_log("a.wake")]
         assert log == ["sent", "ok-ack"]  # the newest first
-        assert target.texts == ["Smoke!  " + "x" * 300]
+        assert target.texts == ["Smoke! " + "x" * 300]
         await scheduler.stop()
 
 

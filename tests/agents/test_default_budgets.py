@@ -104,7 +104,7 @@ async def test_a_hundred_runs_a_day_are_an_agents_own_unless_its_budget_or_that_
 async def test_a_budget_that_an_earlier_version_stored_means_what_it_meant(scene, agents):
     old = '{"runs_per_day": 100, "cost_per_day": 20.0, "tokens_per_day": null, "timezone": "UTC"}'
     async with agents.scheduler() as scheduler:
-        await scheduler.transact(lambda tx, _: tx.journal.set_meta({FACT: old}))
+        await scheduler.transact(lambda tx, _: tx.facts.put({FACT: old}))
         found = await scheduler.look(limits_of)
         assert found == Limits(Caps(100, 20_000_000), "UTC", None)
 
@@ -129,4 +129,4 @@ async def test_a_budget_that_cannot_be_meant_is_refused_and_changes_nothing(scen
     async with scene.scheduler("job") as scheduler:
         with pytest.raises(InvalidSetting, match=f"{next(iter(limit))} is an? .* from 0"):
             await scheduler.agents.limit(**limit)
-        assert await scheduler.look(lambda tx: tx.journal.fact(FACT)) is None
+        assert await scheduler.look(lambda tx: tx.facts.get(FACT)) is None

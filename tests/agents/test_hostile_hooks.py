@@ -21,7 +21,7 @@ from wakeful.agents.inbound.payloads import LONGEST_PAYLOAD, MOST_FIELDS, Unread
 from wakeful.agents.inbound.receiving import list_requests
 from wakeful.agents.prompting import Asked, Outside, build_prompt
 from wakeful.agents.work import NewItem, add_item
-from wakeful.api.settings import ConnectionLimits
+from wakeful.routing.settings import ConnectionLimits
 
 pytestmark = pytest.mark.promise("X18")
 

@@ -13,9 +13,9 @@ from wakeful.agents.limits.rules import RateLimit, ends_at, met_again
 from wakeful.agents.limits.tables import RateLimits
 from wakeful.agents.runners.turn import Answered, Limited, Reply
 from wakeful.api.app import create_app
-from wakeful.api.settings import ServerSettings
 from wakeful.errors import LimitNotFound
 from wakeful.kernel.actions import tokens
+from wakeful.routing.settings import ServerSettings
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 

@@ -101,6 +101,60 @@ async def test_a_person_whose_message_woke_the_agent_is_answered(scene, agents, 
         assert len(phone.sent) == len(sent)
 
 
+def fails(agents, times):
+    """Calls of the agent that fail, so many of them."""
+
+    def act(turn):
+        if len(agents.turns) <= times:
+            raise RuntimeError("no credit")
+        return "Done."
+
+    agents.act = act
+
+
+@pytest.mark.parametrize("deliver", [{"deliver": "phone"}, {}])
+@virtual
+async def test_a_failure_goes_where_replies_go_once_until_it_succeeds(scene, agents, deliver):
+    fails(agents, times=3)
+    async with agents.scheduler() as scheduler:
+        phone = Phone(scheduler)
+        await scheduler.agents.apply({"a": agent(schedules=OFTEN, **deliver)})
+        await scheduler.start()
+        await scene.sleep("3h10m")
+        (failure,) = [text for _, text in phone.sent]
+        assert failure.startswith("a.tick failed (error).")
+        assert "no credit" in failure
+        await scene.sleep("1h")
+        assert [text for _, text in phone.sent][1:] == ["Done."]
+
+
+@virtual
+async def test_a_failure_is_not_sent_where_replies_are_not_or_where_hooks_say_what_is(scene, agents):
+    fails(agents, times=9)
+    async with agents.scheduler() as scheduler:
+        phone = Phone(scheduler)
+        silent, hooked = {"deliver": "none"}, {"hooks": {"to": "phone", "on": "success"}}
+        named = {"a": agent(schedules=OFTEN, **silent), "b": agent(schedules=OFTEN, **hooked)}
+        await scheduler.agents.apply(named)
+        await scheduler.start()
+        await scene.sleep("2h10m")
+        assert phone.sent == []
+
+
+@pytest.mark.promise("D4")
+@virtual
+async def test_a_person_who_writes_is_told_each_time_that_there_is_no_answer(scene, agents):
+    fails(agents, times=9)
+    async with agents.scheduler() as scheduler:
+        phone = Phone(scheduler)
+        await scheduler.agents.apply({"a": agent(schedules={"talk": {"chat": {}}})})
+        await scheduler.start()
+        for number in range(2):
+            await write(scheduler, "hello", number=number)
+            await scene.sleep("5m")
+        assert phone.sent == [("42", "a could not answer: no credit")] * 2
+
+
 # -- forgetting sessions ----------------------------------------------------------------------------------------------
 
 

@@ -30,7 +30,7 @@ class Tokens:
     async def keep(self, turn):
         secret = await self.scheduler.transact(lambda tx, _: run_token(tx, number(turn)))
         self.secrets.append(secret)
-        assert await self.whose(secret) == RunToken(turn.agent, number(turn))
+        assert await self.whose(secret) == RunToken(turn.agent, number(turn), "agent")
         return secret
 
     async def whose(self, secret):

@@ -206,6 +206,30 @@ def test_a_program_that_prints_much_is_bounded_and_its_result_is_found(call):
     assert Path(answer.log_file).stat().st_size > 4_000_000
 
 
+@pytest.mark.promise("C8")
+def test_everything_that_a_program_printed_is_kept_also_after_a_failure(call):
+    lines = "print('looking', flush=True); print('no credit left', file=sys.stderr); sys.exit(3)"
+    ended = call(start=call.script(lines))
+    assert isinstance(ended, Wrong)
+    assert sorted(Path(ended.log_file).read_text().splitlines()) == ["[stderr] no credit left", "looking"]
+    again = call(start=call.script("print('done')"))  # the same run calls its program again
+    assert again.log_file == ended.log_file
+    assert "no credit left" in Path(again.log_file).read_text()
+    assert Path(again.log_file).read_text().endswith("\ndone\n")
+
+
+@pytest.mark.parametrize(("preset", "name"), [("claude", "ANTHROPIC_API_KEY"), ("codex", "CODEX_API_KEY")])
+def test_a_preset_passes_on_what_its_program_logs_in_with_and_nothing_else(call, monkeypatch, preset, name):
+    monkeypatch.setenv(name, "sk-secret-value")
+    monkeypatch.setenv("DATABASE_PASSWORD", "sk-other-value")
+    program = call.script("print(json.dumps(dict(os.environ)))")
+    monkeypatch.setenv("PATH", f"{call.folder}{os.pathsep}{os.environ['PATH']}")
+    Path(program[0]).rename(call.folder / preset)
+    ended = call(preset=preset)
+    seen = json.loads(Path(ended.log_file).read_text().splitlines()[0])
+    assert (seen[name], "DATABASE_PASSWORD" in seen) == ("[redacted]", False)
+
+
 def test_a_program_that_is_not_there_is_named(call):
     assert call(start=["no-such-agent"]).why.startswith("'no-such-agent' was not found on PATH")
 
@@ -263,6 +287,11 @@ def test_programs_that_put_files_into_their_requests_are_known_also_by_their_nam
         {"start": ["sh", "-c", "cd /srv; exec gemini -p x"]},
         {"start": ["cursor-agent", "-p"]},
         {"preset": "scripted", "args": ["/opt/qwen"]},
+        {"start": ["npx", "-y", "@anthropic-ai/claude-code@latest", "-p"]},
+        {"start": ["npx", "@google/gemini-cli"]},
+        {"start": ["/opt/bin/Claude.sh"]},
+        {"start": ["sh", "-c", "cd /srv;qwen-code"]},
+        {"start": ["./begin.sh"], "resume": ["claude", "--resume", "{session}"]},
     ]
     others = [
         {"preset": "codex"},
@@ -271,7 +300,7 @@ def test_programs_that_put_files_into_their_requests_are_known_also_by_their_nam
         {"url": "http://x"},
         {"python": "a:b"},
     ]
-    assert [takes_paths(runner) for runner in runners] == [True] * 7
+    assert [takes_paths(runner) for runner in runners] == [True] * 12
     assert [takes_paths(runner) for runner in others] == [False] * 5
 
 

@@ -14,14 +14,14 @@ from wakeful.agents.routes.timing_models import Timing, TimingOut
 from wakeful.agents.schedules import ScheduleSpec
 from wakeful.agents.task import Task
 from wakeful.agents.timing import MODIFIERS, camel, is_same, read_timing, timing_of
-from wakeful.api import forms
-from wakeful.api.problems import ApiError
+from wakeful.config.entries import MODIFIERS as OF_JOBS
+from wakeful.config.entries import OPTIONS
 from wakeful.errors import IntervalParseError, InvalidJob, InvalidTrigger
-from wakeful.fleet.entries import MODIFIERS as OF_JOBS
-from wakeful.fleet.entries import OPTIONS
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.authorized import WriteTerms
 from wakeful.kernel.rules.options import OPTION_NAMES, as_written, from_text
+from wakeful.routing import forms
+from wakeful.routing.problems import ApiError
 
 pytestmark = pytest.mark.promise("C1")
 
@@ -40,7 +40,7 @@ def test_what_travels_are_all_modifiers_and_options_of_jobs():
     fields = {field.alias or name for name, field in Timing.model_fields.items()}
     assert set(MODIFIERS) <= fields
     shown = {field.alias or name for name, field in TimingOut.model_fields.items()}
-    assert fields - shown == {"anchor"}  # when it was made, unless given
+    assert fields - shown == {"anchor", "words"}  # when it was made, unless given; words are stored as what they mean
     ways = {key for one in forms.TIMING["anyOf"] for key in one["properties"]}
     assert set(MODIFIERS) <= ways
     assert {camel(name) for name in OPTIONS} <= set(forms.SCHEDULE_OPTIONS["properties"])
@@ -157,3 +157,12 @@ async def test_options_change_nothing_else_about_the_job(scene, agents, of):
                 with pytest.raises(InvalidJob, match=f"has no option '{min(wrong)}'"):
                     await scheduler.transact(lambda tx, context, wrong=wrong: put(tx, context, wrong))
             await scheduler.transact(lambda tx, context: put(tx, context, None))
+
+
+@pytest.mark.promise("X29")
+def test_a_schedule_is_written_in_words_and_shown_as_what_they_mean():
+    trigger = read_timing({"type": "when", "words": "weekdays at 9am", "timezone": "Europe/Berlin"}, NOW, None)
+    shown = {"type": "cron", "expression": "0 9 * * 1-5", "timezone": "Europe/Berlin"}
+    assert timing_of(trigger.resolved(NOW, "UTC"), "UTC") == shown
+    with pytest.raises(InvalidTrigger, match='did you mean "weekdays at 9"'):
+        read_timing({"type": "when", "words": "wekdays at 9"}, NOW, None)

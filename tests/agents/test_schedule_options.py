@@ -8,17 +8,24 @@ from tests.agents.virtual_agents import PLACE, agent
 from tests.kernel.scene import at, virtual
 from wakeful import Every
 from wakeful.agents.added import added_schedule
+from wakeful.agents.agents_file import entries_of
 from wakeful.agents.configuration import AgentSchedule
 from wakeful.agents.schedule_options import READ_BY_AGENTS, asking_options, limit_ms
-from wakeful.config.agents_file import entries_of
+from wakeful.config.entries import KEYS, MODIFIERS, OPTIONS, RHYTHMS
 from wakeful.errors import InvalidJob
-from wakeful.fleet.entries import KEYS, MODIFIERS, OPTIONS, RHYTHMS
 from wakeful.kernel.rules.options import as_written, read_options
 
 pytestmark = pytest.mark.promise("D1")
 
 #: A value of every key, and the key beside which it has a meaning where that is not `every`.
-RHYTHM = {"cron": "0 9 * * 1-5", "every": "1h", "interval": "5m", "at": "2026-12-24T18:00", "after": "b.tick"}
+RHYTHM = {
+    "cron": "0 9 * * 1-5",
+    "every": "1h",
+    "interval": "5m",
+    "at": "2026-12-24T18:00",
+    "after": "b.tick",
+    "when": "every day at 09:00",
+}
 MODIFIER = {
     "anchor": "2026-01-01T00:10", "on": "failure", "start": "2026-02-01", "until": "2026-03-01T00:00", "max_runs": 3,
     "except": ["2026-12-24"], "active_hours": "09:00-17:00", "jitter": "5%", "stagger": "10m",
@@ -47,7 +54,7 @@ def test_an_agents_schedule_takes_every_key_of_a_job(tmp_path):
 @pytest.mark.parametrize("key", [*RHYTHM, "manual"])
 def test_each_rhythm_of_a_job_is_one_of_an_agents_schedule(tmp_path, key):
     trigger = stored(tmp_path, **{key: RHYTHM.get(key, True)}).trigger
-    assert trigger.type == {"at": "once"}.get(key, key)
+    assert trigger.type == {"at": "once", "when": "cron"}.get(key, key)
 
 
 @pytest.mark.parametrize("key", MODIFIER)

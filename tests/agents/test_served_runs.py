@@ -128,7 +128,7 @@ def test_the_command_line_in_a_run_asks_the_server_and_never_opens_the_store(hou
     assert f"It is running now ({run['id']})" in " ".join(said.split())
     assert (
         "Error: wakeful add needs the store, and under WAKEFUL_TOKEN wakeful asks the server at WAKEFUL_URL: there are "
-        "agent list, agent show, agent wake, agent event, list, show, runs and explain.\ncode 4\n"
+        "agent list, agent show, agent wake, agent event, list, show, runs, explain and mcp.\ncode 4\n"
     ) in said
     assert [line.split()[0] for line in said.splitlines() if line.startswith("a.")] == [
         "a.wake",

@@ -65,6 +65,23 @@ async def test_an_event_that_was_to_wake_a_paused_agent_is_heard_when_it_is_resu
         assert (await scheduler.agents.get("a"))["events_waiting"] == 0
 
 
+@pytest.mark.parametrize("resume", ["resume_job", "agents.resume"])
+@pytest.mark.promise("A4")
+@virtual
+async def test_an_event_that_was_to_wake_a_disabled_agent_is_heard_when_it_is_resumed(scene, agents, resume):
+    async with agents.scheduler_with(PLAN) as scheduler:
+        await scheduler.start()
+        await scheduler.transact(lambda tx, context: disable_job(tx, context, "a.wake"))
+        left = await scheduler.agents.add_event("a", "The door is open.", wake=True)
+        assert left["waiting"] == 1
+        await scene.sleep(60)
+        shown = await scheduler.agents.get("a")
+        assert (agents.turns, shown["events_waiting"], shown["skips"]["disabled"]) == ([], 1, 1)
+        await (scheduler.resume_job("a.wake") if resume == "resume_job" else scheduler.agents.resume("a"))
+        await scene.sleep(5)
+        assert agents.prompts == ["Look.\n\nSystem events:\n- [event] The door is open."]
+
+
 @pytest.mark.promise("A3", "A4")
 @virtual
 async def test_an_event_is_also_heard_where_the_agent_is_paused_and_resumed_during_one_run(scene, agents):

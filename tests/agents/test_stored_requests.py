@@ -45,7 +45,7 @@ async def test_a_request_to_a_job_that_cannot_start_waits_in_its_place(scene, ag
             tx.jobs.save([state._replace(due_at=None, **changes)])
             take(tx, context, tx.jobs.by_name("a.deploy"), given())
             after = tx.jobs.by_name("a.deploy")[1]
-            found = {row.reason: row.times for row in tx.journal.skips(job.id)}
+            found = {row.reason: row.times for row in tx.skips.of(job.id)}
             return None if after.due_at is None else after.due_at - tx.now, after.queued, found
 
         assert await scheduler.transact(work) == (due, 1, skips)

@@ -264,6 +264,14 @@ def test_one_object_is_read_where_lines_were_expected_if_it_is_the_whole_output(
     assert (type(begun), begun.why.split(":")[0]) == (Wrong, "it ended without a result")
 
 
+def test_a_list_of_events_is_read_where_each_was_to_have_a_line():
+    begun, result = {"type": "system", "session_id": "s1"}, {"type": "result", "result": "Done.", "is_error": False}
+    ending = ended("qwen", [[begun, {"type": "assistant"}, {**result, "usage": {"input_tokens": 5}}]])
+    assert (answer(ending), ending.reply.session, ending.reply.tokens_in) == ("Done.", "s1", 5)
+    failed = {"type": "result", "is_error": True, "error": {"message": "401 Incorrect API key provided"}}
+    assert ended("qwen", [[begun, failed]]).why == "401 Incorrect API key provided"
+
+
 def test_a_reply_counts_though_the_program_complained_after_it():
     reply = {"type": "item.completed", "item": {"type": "agent_message", "text": "Done."}}
     lines = [reply, {"type": "error", "message": "Reconnecting... 1/5"}, {"type": "turn.completed", "usage": {}}]

@@ -140,7 +140,7 @@ async def test_a_report_ends_the_run_as_an_answer_does(scene):
         assert await report(scheduler, server, said)
         ended = await last(scheduler, "a.wake")
         assert ended.output == {
-            "reply": "Nothing new.",
+            "reply": "Nothing new. HEARTBEAT_OK",
             "session": "s-1",
             "cost": 0.5,
             "tokens_in": 7,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from wakeful.agents.acknowledging import Ack, ack_of, delivered_text, outcome_of
 from wakeful.agents.prompting import Asked, Outside, build_prompt
-from wakeful.agents.waking import Event, Wake, after_failure, heard, requested, surplus
+from wakeful.agents.waking import Event, Wake, after_failure, requested, surplus
 
 LADDER = (30_000, 60_000)
 
@@ -73,7 +74,7 @@ def test_events_with_one_key_replace_each_other_and_the_oldest_leave_first(waiti
     [
         ("", "ok-empty", ""),
         (" \n", "ok-empty", ""),
-        ("OK", "ok-ack", ""),
+        ("OK", "ok-ack", "OK"),
         ("All fine. OK", "ok-ack", "All fine."),
         ("OK " + "x" * 10, "ok-ack", "x" * 10),
         ("OK " + "x" * 11, "sent", "x" * 11),
@@ -83,7 +84,43 @@ def test_events_with_one_key_replace_each_other_and_the_oldest_leave_first(waiti
     ],
 )
 def test_a_reply_is_empty_an_acknowledgement_or_sent_without_its_token(reply, outcome, text):
-    assert heard(reply, "OK", 10) == (outcome, text)
+    ack = Ack("OK", 10)
+    assert outcome_of(reply, ack) == outcome
+    assert delivered_text(reply, ack) == text
+
+
+ALARM = "The disk of db1 is 99% full, so I cannot say HEARTBEAT_OK this time. Please look."
+
+
+@pytest.mark.promise("A6")
+@pytest.mark.parametrize(
+    ("reply", "outcome"),
+    [
+        (ALARM, "sent"),
+        ("The disk is full, so I cannot say HEARTBEAT_OK.", "sent"),
+        ("NO_HEARTBEAT_OK", "sent"),
+        ("HEARTBEAT_OKAY", "sent"),
+        ("HEARTBEAT_OK", "ok-ack"),
+        ("HEARTBEAT_OK.", "ok-ack"),
+        ("**HEARTBEAT_OK**", "ok-ack"),
+        ("`HEARTBEAT_OK`", "ok-ack"),
+        ("All is quiet.\n\n**HEARTBEAT_OK.**", "ok-ack"),
+        ("All is quiet. HEARTBEAT_OK!", "ok-ack"),
+        ("nothing to report HEARTBEAT_OK", "ok-ack"),
+    ],
+)
+def test_the_ack_token_counts_at_the_beginning_or_end_and_not_inside_a_sentence(reply, outcome):
+    ack = Ack("HEARTBEAT_OK", 300)
+    assert outcome_of(reply, ack) == outcome
+    assert outcome == "ok-ack" or delivered_text(reply, ack) == reply
+    assert outcome_of(ALARM, ack._replace(anywhere=True)) == "ok-ack"
+
+
+@pytest.mark.promise("A6")
+def test_only_what_wakes_an_agent_may_be_acknowledged():
+    payload = {"ack_token": "OK", "ack_max_chars": 9, "ack_anywhere": True}
+    assert ack_of({**payload, "does": "wake"}) == Ack("OK", 9, anywhere=True)
+    assert ack_of({**payload, "does": "ask"}) is None  # a schedule that an earlier version stored
 
 
 @pytest.mark.promise("X18")

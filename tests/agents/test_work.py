@@ -13,7 +13,7 @@ from tests.kernel.scene import at, virtual
 from tests.service.real_time import Watch, make, real
 from wakeful.agents.tables import WorkItem
 from wakeful.agents.work import NewItem, add_item, after, get_item, list_items, release_item, retry_item
-from wakeful.errors import ScheduleTriggerError, WorkNotFound
+from wakeful.errors import ScheduleTriggerError, StoreFull, WorkNotFound
 
 WORK = {"source": "queue"}
 PATIENT = {"python": PLACE, "timeout": "12h"}
@@ -40,14 +40,18 @@ async def items(scheduler):
         (5, "error", False, ("failed", 5, "why")),
         (5, "crashed", False, ("ready", 4, "why")),
         (4, "crashed", True, ("ready", 4, "why")),
+        (1, "crashed, not before", True, ("ready", 0, "why")),
+        (5, "error, not called", False, ("ready", 4, "why")),
         (5, "crashed", True, ("failed", 5, "why")),
         (1, "deferred", False, ("ready", 0, None)),
         (1, "cancelled", False, ("ready", 0, None)),
     ],
 )
 def test_an_item_is_done_given_back_or_set_aside(attempts, outcome, is_blamed, expected):
-    claimed = WorkItem(1, 2, "t", None, None, 0, "claimed", 3, attempts, 0, None)
-    item = after(claimed, outcome, "why", is_blamed=is_blamed)
+    outcome, _, more = outcome.partition(", ")
+    before = "why" if is_blamed and more != "not before" else None
+    claimed = WorkItem(1, 2, "t", None, None, 0, "claimed", 3, attempts, 0, before)
+    item = after(claimed, outcome, "why", is_blamed=is_blamed, is_tried=more != "not called")
     assert (item.status, item.attempts, item.last_error) == expected
 
 
@@ -180,6 +184,45 @@ async def test_a_run_whose_program_failed_still_names_its_item(tmp_path):
         await watch.finished()
         found = await scheduler.get_run(run)
         assert (found.outcome, found.output) == ("error", {"item": item["id"]})
+
+
+@pytest.mark.promise("D10")
+@real
+async def test_an_item_whose_agent_cannot_be_called_is_not_tried_and_a_prompt_that_cannot_be_passed_is(tmp_path):
+    programs = {"gone": ["./no-such-program"], "full": ["true", "{prompt}"]}
+    async with make(tmp_path) as scheduler:
+        watch = Watch(scheduler)
+        await scheduler.agents.apply(
+            {
+                name: agent(work=WORK, schedules=NEXT, runner={"start": start, "cwd": str(tmp_path)})
+                for name, start in programs.items()
+            }
+        )
+        for name in programs:
+            await add(scheduler, name, name, body="\u20ac" * 90_000 if name == "full" else None)
+        await scheduler.start()
+        for name in programs:
+            await scheduler.run_job(f"{name}.next")
+        await watch.finished(2)
+        found = {title: (one["status"], one["attempts"]) for title, one in (await items(scheduler)).items()}
+        assert found == {"gone": ("ready", 0), "full": ("ready", 1)}
+        assert "does not exist" in (await items(scheduler))["gone"]["last_error"]
+
+
+@pytest.mark.promise("D10")
+@virtual
+async def test_an_item_is_not_set_aside_because_the_store_was_full(scene, agents):
+    agents.act = lambda turn: StoreFull("no space left on the device")
+    async with agents.scheduler_with({"a": agent(work=WORK, schedules=NEXT)}) as scheduler:
+        await add(scheduler, "Roof")
+        await scheduler.start()
+        await scene.until(at(hours=12))
+        item = (await items(scheduler))["Roof"]
+        assert (item["status"], item["attempts"], item["last_error"]) == ("ready", 0, "no space left on the device")
+        assert len(agents.turns) > 5
+        agents.act = lambda turn: "Done."
+        await scene.until(at(hours=14))
+        assert (await items(scheduler))["Roof"]["status"] == "done"
 
 
 async def worked_on_until_death(scene, agents, lives):

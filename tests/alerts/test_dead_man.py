@@ -133,10 +133,10 @@ async def test_what_an_earlier_life_could_not_call_is_closed_by_the_first_call_t
 async def test_an_answer_closes_the_alerts_of_nodes_that_are_gone_and_of_no_other(scene):
     def answered(tx, context):
         for number, name, left_at in ((1, "gone", tx.now), (2, "there", None)):
-            tx.journal.join(NodeRow(number, name, tx.now, tx.now, left_at, "{}"))
+            tx.members.join(NodeRow(number, name, tx.now, tx.now, left_at, "{}"))
             open_alert(tx, context, DEAD_MAN, name, f"Node {name} cannot call the dead man's URL")
         _close(tx, context)
-        return [alert.key for alert in tx.journal.open_alerts_of(DEAD_MAN)]
+        return [alert.key for alert in tx.alerts.open_of(DEAD_MAN)]
 
     async with scene.scheduler() as scheduler:
         assert await scheduler.transact(answered) == ["dead_man:there"]

@@ -224,7 +224,7 @@ async def test_what_cannot_be_snoozed_is_said_and_changes_nothing(scene):
         with pytest.raises(InvalidSetting, match="after"):
             await configure(scheduler, to=None, after=0)
         job_id = (await scheduler.get_job("a"))._state.job_id
-        kept = await scheduler.look(lambda tx: (tx.journal.job_snoozed_until(job_id), tx.journal.fact(RULES)))
+        kept = await scheduler.look(lambda tx: (tx.alerts.job_snoozed_until(job_id), tx.facts.get(RULES)))
         assert (kept, await scheduler.list_actions()) == ((None, None), [])
 
 
@@ -446,3 +446,23 @@ async def test_when_a_resume_is_undone_the_incident_goes_on_and_its_second_end_i
         await scheduler.resume_job("backup")
         await scene.sleep("1s")
         assert phone.events == [("disabled", "closed")]
+
+
+@pytest.mark.promise("X5")
+@pytest.mark.parametrize("after", [1, 2])
+@virtual
+async def test_one_failure_is_enough_where_the_settings_say_so_also_if_it_is_tried_again(scene, after):
+    phone = Phone(scene)
+    scene.act = mended_after(1)
+    async with with_phone(scene, phone) as scheduler:
+        await configure(scheduler, to="phone", after=after)
+        await scheduler.add_job("backup", Every("20m"), retry=["5m", "5m"])
+        await scheduler.start()
+        await scene.sleep("21m")
+        opened = len(await scheduler.list_alerts())
+        await scene.sleep("10m")
+        await scheduler.stop()
+    told = [("failing", "opened"), ("failing", "closed")] if after == 1 else []
+    assert phone.events == told
+    assert opened == (1 if after == 1 else 0)
+    assert not told or "backup failed and is tried again: disk full" in phone.texts[0]

@@ -250,7 +250,7 @@ def test_looking_for_what_is_overdue_reads_nothing_else():
             asked.append((sql, params))
             return [] if sql.startswith("SELECT s.") else [(0,)]
 
-    jobs = Jobs(Noting(), 0)
+    jobs = Jobs(Noting())
     jobs.late(0, ["delivery"], 10)
     jobs.late_count(0, ["delivery"])
     assert len(asked) == 2

@@ -63,8 +63,8 @@ def test_what_two_nodes_notice_at_once_is_one_alert_and_one_message(tmp_path, mo
 @pytest.mark.promise("X5")
 def test_a_dead_node_is_reported_by_another(tmp_path, monkeypatch):
     from tests.kernel.crashing import die
-    from wakeful.kernel.cluster.lease_times import LeaseTimes
-    from wakeful.kernel.engine.config import Tuning
+    from wakeful.kernel.loop.config import Tuning
+    from wakeful.kernel.rules.lease_times import LeaseTimes
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     url = emptied_url()

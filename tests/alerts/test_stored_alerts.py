@@ -32,10 +32,10 @@ async def test_the_end_of_a_snooze_is_announced_within_the_cooldown_and_not_afte
         def work(tx, context):
             for subject in ("one", "two"):
                 open_alert(tx, context, "clock", subject, "It was set.")
-            alerts = {alert.key: alert.id for alert in tx.journal.open_alerts()}
+            alerts = {alert.key: alert.id for alert in tx.alerts.all_open()}
             for number in alerts.values():
-                tx.journal.snooze_alert(number, tx.now + 1_000)
-            tx.journal.ack_alert(alerts["clock:two"], tx.now)
+                tx.alerts.snooze(number, tx.now + 1_000)
+            tx.alerts.ack(alerts["clock:two"], tx.now)
             tx.now += 2_000
             return [send_snoozed(tx, context, 9), send_snoozed(tx, context, 9)]
 
@@ -94,18 +94,18 @@ async def test_the_second_call_that_fails_is_an_alert_and_one_of_a_node_that_liv
         def others(tx, context):
             for number, name in ((1, "there"), (2, "gone")):
                 stopped = None if name == "there" else tx.now
-                tx.journal.join(NodeRow(number, name, tx.now, tx.now, stopped, "{}"))
+                tx.members.join(NodeRow(number, name, tx.now, tx.now, stopped, "{}"))
                 open_alert(tx, context, "dead_man", name, f"Node {name} cannot call.")
 
         await scheduler.start()
         await scheduler.transact(others)
         await scene.sleep(31)
         assert len(watcher.times) == 2
-        opened = [alert.key for alert in await scheduler.look(lambda tx: tx.journal.open_alerts_of("dead_man"))]
+        opened = [alert.key for alert in await scheduler.look(lambda tx: tx.alerts.open_of("dead_man"))]
         assert sorted(opened) == ["dead_man:gone", "dead_man:here", "dead_man:there"]
         watcher.answer = 200
         await scene.sleep(35)
-        (left,) = await scheduler.look(lambda tx: tx.journal.open_alerts_of("dead_man"))
+        (left,) = await scheduler.look(lambda tx: tx.alerts.open_of("dead_man"))
         assert left.key == "dead_man:there"
 
 

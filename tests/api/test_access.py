@@ -30,6 +30,8 @@ BODIES = {
     "PATCH /api/jobs/{ref}": {"timeout": "5m"},
     "POST /api/jobs:pause": {"ids": ["{ref}"]},
     "POST /api/jobs:resume": {"ids": ["{ref}"]},
+    "POST /api/jobs:run": {"ids": ["{ref}"]},
+    "POST /api/jobs:preview": {"ids": ["{ref}"], "do": "pause"},
     "POST /api/hold": {},
     "PUT /api/schedule/{slug}": {"prompt": "y", "schedule": CRON},
     "PATCH /api/schedule/{slug}": {"prompt": "y"},

@@ -10,9 +10,19 @@ import pytest
 
 from wakeful import Scheduler
 from wakeful.api.app import create_app
-from wakeful.api.auth import FREE_FAILURES, MOST_ADDRESSES, WINDOW_MS, Admin, Anyone, Failures, Gate, Operator, Viewer
-from wakeful.api.settings import ServerSettings
 from wakeful.clock import VirtualClock
+from wakeful.routing.auth import (
+    FREE_FAILURES,
+    MOST_ADDRESSES,
+    WINDOW_MS,
+    Admin,
+    Anyone,
+    Failures,
+    Gate,
+    Operator,
+    Viewer,
+)
+from wakeful.routing.settings import ServerSettings
 
 
 def test_without_a_token_there_is_no_answer_but_how_to_send_one(server):

@@ -9,17 +9,23 @@ from http.client import HTTPResponse
 
 import pytest
 
+from tests.api.callers import Callers
 from tests.api.test_connections import serving, status, until
 from tests.cli.terminal import PATIENCE
+from tests.kernel.scene import sqlite_scene
+from tests.waiting import eventually
 from wakeful import Manual
-from wakeful.api import bodies
-from wakeful.api.problems import ApiError
-from wakeful.api.settings import ServerSettings
+from wakeful.api import bodies, sending
 from wakeful.clock import VirtualClock
+from wakeful.routing.problems import ApiError
+from wakeful.routing.settings import ServerSettings
+from wakeful.testing import run
+
+__all__ = ["sqlite_scene"]
 
 LENGTH = 16 * 1024 * 1024
 MEBIBYTE = b"x" * 1024 * 1024
-SMALL = 8 * 1024  # what a client's system takes for it
+SMALL = 4 * 1024  # what a client's system takes for it
 MOST_KIB = 60 * 1024
 
 
@@ -172,3 +178,61 @@ def test_what_a_request_brought_is_given_back_when_it_is_over(client):
         for _ in range(most + 5)
     }
     assert found == {422}
+
+
+@pytest.mark.promise("X24")
+def test_pages_that_nobody_reads_cost_little_memory_and_others_get_short_answers(server, client, name, token_for):
+    for number in range(8):
+        body = {"name": f"{name}-{number}", "kind": "note", "manual": True, "payload": "x" * 500_000}
+        assert client.post("/api/jobs", json=body).status_code == 201
+    token = token_for("viewer")
+    head = f"GET /api/jobs?limit=500 HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n".encode()
+    with server.client(token) as viewer:
+        assert len(viewer.get("/api/jobs?limit=500").content) > 3_000_000
+        before = memory(server)
+        with held(server, 100, head) as readers:
+            found = {reader.recv(12) for reader in readers}
+            assert found == {b"HTTP/1.1 200", b"HTTP/1.1 503"}
+            assert memory(server) - before < 2 * sending.MOST_TOGETHER // 1024
+            assert viewer.get("/api/me").status_code == 200
+            busy = viewer.get("/api/jobs?limit=500")
+            assert (busy.status_code, busy.json()["code"], busy.headers["Retry-After"]) == (503, "busy", "5")
+            made = client.put(f"/api/jobs/{name}", json={"kind": "note", "manual": True, "payload": "x" * 500_000})
+            assert made.status_code == 201, "what is done is answered"
+        eventually(lambda: viewer.get("/api/jobs?limit=500").status_code, lambda status: status == 200)
+
+
+@pytest.mark.promise("X24")
+def test_a_long_answer_arrives_whole_and_leaves_the_connection_usable(server, client):
+    first, second = (client.get("/api/openapi.json") for _ in range(2))
+    assert len(first.content) == int(first.headers["content-length"]) > 2 * sending.PIECE
+    assert (first.content, first.json()["info"]["title"]) == (second.content, "Wakeful")
+    assert client.head("/api/openapi.json").content == b""
+
+
+@pytest.mark.promise("X24")
+def test_long_answers_to_callers_without_a_token_leave_room_for_others():
+    room = sending.Room()
+    room.take(sending.MOST_UNKNOWN, is_known=False)
+    with pytest.raises(ApiError, match="Too many long answers"):
+        room.take(sending.PIECE, is_known=False)
+    room.take(sending.MOST_TOGETHER - sending.MOST_UNKNOWN, is_known=True)
+    with pytest.raises(ApiError, match="Too many long answers"):
+        room.take(1, is_known=True)
+    room.give_back(sending.MOST_UNKNOWN, is_known=False)
+    room.take(sending.MOST_UNKNOWN, is_known=True)
+
+
+@pytest.mark.promise("X24")
+def test_the_description_is_written_once_however_often_it_is_asked_for(sqlite_scene):
+    async def main():
+        async with sqlite_scene.scheduler() as scheduler, Callers(scheduler) as callers:
+            for path, begin in (("/api/openapi.json", b'{"openapi"'), ("/api/docs", b"<!doctype html>")):
+                first, second = [(await callers.ask(None, f"GET {path}")).content for _ in range(2)]
+                assert first == second
+                assert first.startswith(begin)
+            texts = callers.app.state.description
+            assert (await callers.ask(None, "GET /api/openapi.json")).content == texts.for_programs
+            assert callers.app.state.description is texts
+
+    run(main(), sqlite_scene.clock)

@@ -19,12 +19,12 @@ from tests.waiting import ended
 from wakeful import Every, NewJob, Scheduler
 from wakeful.api import events as module
 from wakeful.api import feed as feed_module
-from wakeful.api.auth import Caller, Gate
 from wakeful.api.events import EventStream, Pass, Place, Reader, Streams
 from wakeful.api.feed import Feed
-from wakeful.api.problems import ApiError
 from wakeful.api.server import PATIENCE_S
-from wakeful.api.settings import ConnectionLimits
+from wakeful.routing.auth import Caller, Gate
+from wakeful.routing.problems import ApiError
+from wakeful.routing.settings import ConnectionLimits
 from wakeful.testing import VirtualClock, run
 
 _numbers = itertools.count(1)
@@ -96,7 +96,7 @@ def test_a_reader_gets_a_notice_when_what_it_missed_is_no_longer_on_record(clien
         (first,) = take(events, 1)
     make(client)  # missed, and pruned
     make(client)  # the newest is never pruned
-    elsewhere(server, lambda tx, _: tx.journal.prune_events(tx.now + 1, 100_000))
+    elsewhere(server, lambda tx, _: tx.events.prune(tx.now + 1, 100_000))
     make(client)
     for last in (first.id, "0"):
         with reading(client, last=last) as events:
@@ -140,7 +140,7 @@ def test_a_stream_that_nobody_reads_does_not_delay_the_end_of_the_server(tmp_pat
             assert deaf.recv(4096).startswith(b"HTTP/1.1 200")
             told = {"type": "paused", "job": "x" * 100_000}
             for _ in range(8):
-                elsewhere(server, lambda tx, _: tx.journal.emit("job", *[told] * 5))
+                elsewhere(server, lambda tx, _: tx.events.emit("job", *[told] * 5))
             with server.client(server.token) as client, reading(client, last="0") as events:
                 take(events, 40)  # so it was sent to the other one, too
             began = monotonic()
@@ -234,6 +234,21 @@ async def test_a_quiet_stream_beats_every_fifteen_seconds(scene, monkeypatch):
     wire.left.set()
     await task
     assert scene.feed._task is None, "without readers nothing is read"
+
+
+@virtual
+async def test_a_reader_that_catches_up_is_sent_little_at_once_and_all_of_it(scene, monkeypatch):
+    monkeypatch.setattr(module, "MOST_CHARS", 1_000)
+    await scene.touch(50)
+    reader = Reader(scene.feed, None, Place(0))
+    await reader.begin()
+    batches = []
+    while batch := await reader.more():
+        batches.append(batch)
+    whole = await scene.feed.after(0, None)
+    assert [one for batch in batches for one in batch] == [one for group in whole[0] for one in group.frames()]
+    assert len(batches) > 5
+    assert max(len("".join(batch)) for batch in batches) < 2 * 1_000
 
 
 @virtual

@@ -10,8 +10,8 @@ import pytest
 from tests.kernel.scene import at, failing, postgres_scene, scene, sqlite_scene, virtual
 from wakeful import Every, Interval, Workflow
 from wakeful.api.app import create_app
-from wakeful.api.settings import ServerSettings
 from wakeful.kernel.actions import tokens
+from wakeful.routing.settings import ServerSettings
 
 __all__ = ["postgres_scene", "scene", "sqlite_scene"]
 
@@ -51,10 +51,22 @@ STOPPED = [
 ]
 #: What cannot be undone: it starts, ends or sends something, makes something new, or is itself the way back.
 FINAL = {
-    *("create_job", "run_job", "cancel_run", "retry_run", "approve_run", "reject_run", "complete_run", "run_schedule"),
+    *(
+        "create_job",
+        "run_job",
+        "run_jobs",
+        "preview_jobs",
+        "cancel_run",
+        "retry_run",
+        "approve_run",
+        "reject_run",
+        "complete_run",
+        "run_schedule",
+    ),
     *("drain_node", "undrain_node", "undo_action", "wake_agent", "add_agent_event", "reset_agent_session", "add_work"),
     *(
         "release_work",
+        "replay_parked",
         "retry_work",
         "move_work",
         "move_belongings",

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.terminal import PATIENCE
-from wakeful.api.bodies import too_deep
+from wakeful.api.bodies import MOST_PARTS, too_deep, too_many_parts
 from wakeful.api.guard import Name, read_name
 
 JOB = {"name": "planted", "trigger": {"every": "1d"}, "kind": "command", "payload": {"argv": ["true"]}}
@@ -115,11 +115,11 @@ def test_a_page_of_another_site_that_hides_its_origin_changes_nothing(client, un
 
 
 def test_a_cookie_from_another_origin_opens_nothing_not_even_for_reading(server, unchanged):
-    headers = {"Origin": "http://evil.example", "Cookie": "session=stolen"}
+    headers = {"Origin": "http://evil.example", "Cookie": "wakeful=stolen"}
     with server.client() as client:
         refused(client.get("/api/me", headers=headers), 403, "forbidden_origin")
         refused(client.post("/api/jobs", json=JOB, headers=headers), 403, "forbidden_origin")
-        refused(client.get("/api/me", headers={"Cookie": "session=stolen"}), 401, "unauthorized")
+        refused(client.get("/api/me", headers={"Cookie": "wakeful=stolen"}), 401, "unauthorized")
 
 
 @pytest.mark.parametrize(
@@ -204,6 +204,20 @@ def test_json_ten_thousand_levels_deep_is_refused_unparsed(client, unchanged, pi
     body = piece[0] * 10_000 + piece[1] * 10_000
     answer = client.post("/api/jobs", content=body, headers={"Content-Type": "application/json"})
     refused(answer, 400, "too_deep")
+
+
+@pytest.mark.promise("X24")
+@pytest.mark.parametrize("part", ["[]", "{}", '{"a":[]}'])
+def test_json_of_very_many_parts_is_refused_unparsed(client, unchanged, part):
+    body = f'{{"name": "a", "every": "6h", "payload": [{part}{f",{part}" * MOST_PARTS}]}}'
+    answer = client.post("/api/jobs", content=body, headers={"Content-Type": "application/json"})
+    refused(answer, 413, "too_large")
+
+
+def test_brackets_in_a_text_are_no_parts():
+    assert not too_many_parts(json.dumps({"payload": "[{" * MOST_PARTS}).encode())
+    assert not too_many_parts(("[" + "[]," * (MOST_PARTS - 2) + "[]]").encode())
+    assert too_many_parts(("[" + "[]," * (MOST_PARTS - 1) + "[]]").encode())
 
 
 def test_json_in_another_encoding_whose_nesting_cannot_be_seen_is_refused(client, unchanged):

@@ -16,7 +16,7 @@ from tests.cli.terminal import PATIENCE, Terminal
 from wakeful import Scheduler
 from wakeful.api.app import create_app
 from wakeful.api.description import describe
-from wakeful.api.settings import ServerSettings
+from wakeful.routing.settings import ServerSettings
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)

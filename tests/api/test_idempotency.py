@@ -11,7 +11,7 @@ import pytest
 
 from tests.api.conftest import Server
 from tests.cli.terminal import Terminal
-from wakeful.api.idempotency import Keyed, answer
+from wakeful.routing.idempotency import Keyed, answer
 
 
 def keyed(client, path, body, key, how="POST"):

@@ -9,7 +9,8 @@ import pytest
 
 from tests.api.making import make
 from tests.waiting import ended
-from wakeful.api.models import Explained, JobOut, ManyDone, Page, RunOut, Upcoming
+from wakeful.routing.models import Explained, JobOut, ManyDone, RunOut, Upcoming
+from wakeful.routing.paging import Page
 
 
 def test_a_job_is_made_and_read_back_by_id_and_by_name(client, name):
@@ -46,6 +47,10 @@ def test_a_name_with_a_slash_is_an_address_like_any_other(client, name):
         ({"at": "2999-01-01T00:00:00+01:00"}, {"type": "once", "at": "2998-12-31T23:00:00Z"}),
         ({"after": "another", "on": "failure"}, {"type": "after", "job": "another", "on": "failure"}),
         ({"manual": True}, {"type": "manual"}),
+        ({"when": "weekdays at 9am in Europe/Berlin"}, {"type": "cron", "expression": "0 9 * * 1-5"}),
+        ({"when": "every 6 hours", "max_runs": 3}, {"type": "every", "interval": "6h", "max_runs": 3}),
+        ({"when": "2999-01-01 00:00", "tz": "Asia/Tokyo"}, {"type": "once", "at": "2998-12-31T15:00:00Z"}),
+        ({"when": "after another fails"}, {"type": "after", "job": "another", "on": "failure"}),
         ({"type": "every", "interval": "6h", "max_runs": 3}, {"type": "every", "max_runs": 3}),
     ],
     ids=str,
@@ -71,7 +76,11 @@ def test_times_are_utc_and_a_job_also_shows_in_its_own_zone(client, name):
 
 
 @pytest.mark.promise("C5")
-@pytest.mark.parametrize("trigger", [{"every": "5m"}, {"cron": "*/30 * * * *"}, {"interval": 60}], ids=str)
+@pytest.mark.parametrize(
+    "trigger",
+    [{"every": "5m"}, {"cron": "*/30 * * * *"}, {"interval": 60}, {"when": "every 5 minutes until 2999-01-01"}],
+    ids=str,
+)
 @pytest.mark.parametrize("how", ["POST", "PUT", "PATCH"])
 def test_jobs_from_outside_may_not_run_more_often_than_the_minimum(client, name, trigger, how):
     if how == "PATCH":
@@ -255,6 +264,40 @@ def test_many_are_paused_and_resumed_at_once(client):
     refused = client.post("/api/jobs:pause", json={"ids": ["many-a", "nothing"]})
     assert refused.status_code == 404
     assert client.get("/api/jobs/many-a").json()["status"] == "idle", "all of them or none"
+
+
+def test_many_are_started_at_once_and_what_cannot_start_says_why(client):
+    for letter in "abc":
+        assert (
+            client.post(
+                "/api/jobs",
+                json={"name": f"start-{letter}", "every": "6h", "kind": "command", "command": ["sleep", "5"]},
+            ).status_code
+            == 201
+        )
+    client.patch("/api/jobs/start-c", json={"enabled": False})
+    chosen = {"ids": ["start-a", "start-b", "start-c"]}
+    seen = client.post("/api/jobs:preview", json={**chosen, "do": "run"}).json()
+    assert (seen["count"], list(seen["refused"])) == (2, ["start-c"])
+    assert "cannot be undone" in " ".join(seen["says"])
+    assert client.get("/api/runs?job=start-a").json()["items"] == [], "a preview starts nothing"
+    done = client.post("/api/jobs:run", json=chosen).json()
+    assert (done["names"], list(done["refused"])) == (["start-a", "start-b"], ["start-c"])
+    assert "resume it first" in done["refused"]["start-c"]
+    (action,) = client.get("/api/actions?limit=1").json()["items"]
+    assert (action["what"], action["changed"], action["undoable"]) == ("run", 2, False)
+
+
+def test_a_preview_says_what_a_pause_and_a_resume_would_change(client):
+    for letter in "ab":
+        make(client, f"seen-{letter}", kind="seen")
+    client.post("/api/jobs/seen-a/pause")
+    chosen = {"filter": {"kind": "seen"}}
+    paused = client.post("/api/jobs:preview", json={**chosen, "do": "pause"}).json()
+    resumed = client.post("/api/jobs:preview", json={**chosen, "do": "resume"}).json()
+    assert (paused["count"], paused["unchanged"]) == (1, 1)
+    assert (resumed["count"], resumed["unchanged"]) == (1, 1)
+    assert client.get("/api/jobs/seen-b").json()["status"] == "idle"
 
 
 @pytest.mark.parametrize("body", [{}, {"all": False}, {"all": True, "ids": []}, {"filter": {"colour": "red"}}])

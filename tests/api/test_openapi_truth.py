@@ -27,9 +27,9 @@ GROUPS = {
     "jobs": ["list_jobs", "create_job", "get_job", "delete_job", "explain_job", "upcoming", "list_job_runs"],
     "changes": ["put_job", "patch_job"],
     "removals": ["delete_job", "delete_schedule"],  # beside what was made they are sent for that alone
-    "orders": ["run_job", "pause_job", "resume_job", "pause_jobs", "resume_jobs"],
+    "orders": ["run_job", "pause_job", "resume_job", "pause_jobs", "resume_jobs", "run_jobs", "preview_jobs"],
     "actions": ["list_actions", "undo_action", "get_hold", "hold_all", "release_all"],
-    "slots": ["get_ledger", "get_slot"],
+    "slots": ["get_ledger", "get_slot", "simulate"],
     "runs": ["list_runs", "list_approvals", "get_run", "get_run_log", "explain_run", "cancel_run", "retry_run"],
     "verdicts": ["approve_run", "reject_run", "complete_run"],
     "schedules": [
@@ -42,10 +42,12 @@ GROUPS = {
     ],
     "workflow orders": [
         "run_workflow", "pause_workflow", "resume_workflow", "settle_workflow", "approve_workflow", "reject_workflow",
-        "publish_event", "skip_input", "skip_event", "rerun_input", "replay_event", "drain_workflow", "remove_workflow",
+        "publish_event", "skip_input", "skip_event", "rerun_input", "replay_event", "replay_parked",
+        "drain_workflow", "remove_workflow",
     ],
     "server": [
-        "livez", "readyz", "healthz", "me", "get_stats", "get_verdict", "list_nodes", "drain_node", "undrain_node",
+        "livez", "readyz", "healthz", "me", "get_metrics", "get_stats", "get_verdict", "list_nodes", "drain_node",
+        "undrain_node",
     ],
     "alerts": ["list_alerts", "get_alert", "ack_alert", "snooze_alert", "snooze_job_alerts"],
     "deliveries": [
@@ -78,6 +80,7 @@ REFUSED = {
     "list_alerts": CURSOR,
     "list_actions": CURSOR,
     "get_ledger": {"invalid_setting"},  # since: neither a duration nor a time
+    "simulate": {"invalid_setting"},  # for: no duration of at most 31 days; from: no time
     "get_slot": {"invalid_trigger"},  # a text that is no time
     "snooze_alert": {"invalid_interval", "invalid_setting"},
     "snooze_job_alerts": {"invalid_interval", "invalid_setting"},
@@ -91,7 +94,9 @@ REFUSED = {
     "create_job": JOB | KEY,
     "put_job": JOB,
     "patch_job": JOB,
-    **dict.fromkeys(("run_job", "pause_jobs", "resume_jobs", "retry_run", "approve_run", "run_schedule"), KEY),
+    **dict.fromkeys(
+        ("run_job", "run_jobs", "pause_jobs", "resume_jobs", "retry_run", "approve_run", "run_schedule"), KEY
+    ),
     "put_schedule": JOB,
     "patch_schedule": JOB,
     **dict.fromkeys(("ping", "get_ping", "ping_what", "get_ping_what"), PINGS),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wakeful.api.connections import Connections, Origin
-from wakeful.api.settings import ConnectionLimits
+from wakeful.routing.settings import ConnectionLimits
 
 pytestmark = pytest.mark.promise("X18")
 

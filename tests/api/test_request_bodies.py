@@ -9,8 +9,8 @@ import logging
 import pytest
 
 from wakeful.api.guard import Guard
-from wakeful.api.settings import ConnectionLimits, ServerSettings
 from wakeful.errors import NotAllowed, SchedulerError
+from wakeful.routing.settings import ConnectionLimits, ServerSettings
 from wakeful.testing import VirtualClock, run
 
 pytestmark = pytest.mark.promise("X18")
@@ -173,8 +173,9 @@ def test_a_page_of_the_public_address_is_ours(origin, host, status):
     ("site", "status"), [("same-origin", 200), ("none", 200), ("same-site", 403), ("cross-site", 403)]
 )
 def test_a_cookie_is_for_our_own_pages_also_where_nothing_is_changed(site, status):
-    caller = Caller(method="GET", sec_fetch_site=site, cookie="a=b")
+    caller = Caller(method="GET", sec_fetch_site=site, cookie="a=b; wakeful=wks_x")
     assert caller.answer[0] == status
+    assert Caller(method="GET", sec_fetch_site=site, cookie="a=b").answer[0] == 200, "a cookie of another program"
     assert Caller(method="GET", sec_fetch_site="cross-site").answer[0] == 200, (
         "without a cookie there is nothing to use"
     )

@@ -8,8 +8,8 @@ import pytest
 from uvicorn import Config
 
 from wakeful.api.connections import LEAST_READ, BoundedProtocol, Connections
-from wakeful.api.settings import ConnectionLimits
 from wakeful.clock import VirtualClock
+from wakeful.routing.settings import ConnectionLimits
 
 pytestmark = pytest.mark.promise("X18")
 WHOLE = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

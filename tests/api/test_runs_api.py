@@ -12,7 +12,8 @@ from tests.api.conftest import Server
 from tests.cli.terminal import Terminal
 from tests.waiting import ended, eventually, waits
 from wakeful import NewJob, Once, Scheduler
-from wakeful.api.models import Explained, NodeOut, Page, RunDetail, RunOut, Stats
+from wakeful.routing.models import Explained, NodeOut, RunDetail, RunOut, Stats
+from wakeful.routing.paging import Page
 
 _numbers = itertools.count(1)
 

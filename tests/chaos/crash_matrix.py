@@ -12,8 +12,8 @@ from tests.kernel.scene import Scene
 from tests.store.postgres_server import emptied_url
 from tests.workflows.dying import AGAIN, POINTS, die_and_recover
 from tests.workflows.mailroom import Mailroom
-from wakeful.kernel.cluster.lease_times import LeaseTimes
-from wakeful.kernel.engine.config import Tuning
+from wakeful.kernel.loop.config import Tuning
+from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.testing import run
 
 if TYPE_CHECKING:

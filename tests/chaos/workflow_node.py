@@ -19,8 +19,8 @@ from typing import Any
 
 from tests.chaos.node import begin
 from wakeful import Applied, NotApplied, Prepared, Scheduler, Workflow
-from wakeful.kernel.cluster.lease_times import LeaseTimes
-from wakeful.kernel.engine.config import Tuning
+from wakeful.kernel.loop.config import Tuning
+from wakeful.kernel.rules.lease_times import LeaseTimes
 
 NAME, TOPIC = "ledgered", "mail"
 #: Short, so that take-overs happen within a drill.

@@ -9,7 +9,8 @@ import shutil
 import pytest
 
 from tests.cli.terminal import Answer, Terminal
-from wakeful.cli import main, words
+from wakeful.cli import main
+from wakeful.console import words
 
 
 @pytest.fixture

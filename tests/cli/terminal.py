@@ -107,6 +107,11 @@ class Process:
     def pid(self) -> int:
         return self._popen.pid
 
+    @property
+    def log(self) -> str:
+        """What it has said so far on standard error."""
+        return "".join(self._said["err"])
+
     def _read(self, name, stream) -> None:
         with stream:
             for line in stream:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from wakeful.triggers import Cron, trigger_from_data
+
 BACKUP = ("--cron", "0 2 * * *", "--tz", "Europe/Berlin", "--", "echo", "done")
 
 
@@ -110,7 +112,7 @@ def test_what_follows_the_dashes_is_the_command_word_for_word(wakeful):
         (["new", "--cron", "0 9 * * *"], "wakeful add new --cron '0 9 * * *' -- COMMAND"),
         (["new", "--every", "5m", "--"], "There is nothing after --"),
         (["--every", "5m", "--", "new", "true"], "Missing argument 'NAME'"),
-        (["new", "--", "true"], "Give a schedule: --cron, --every, --interval, --at, --after, --ping or --manual"),
+        (["new", "--", "true"], "--when, --cron, --every, --interval, --at, --after, --ping or --manual"),
         (["new", "--every", "5m", "--cron", "* * * * *", "--", "true"], "are two schedules"),
         (["new", "--every", "5", "--", "true"], "--every '5': Missing time unit"),
         (["new", "--every", "30m1h", "--", "true"], "from long to short"),
@@ -299,3 +301,32 @@ def test_a_broken_configuration_does_not_prevent_a_pause(wakeful, here):
     (here / "wakeful.yaml").write_text("defaults: {timezone: nowhere}\n")
     assert wakeful("add", "other", *BACKUP).code == 2
     assert wakeful("pause", "backup").code == 0
+
+
+def trigger_shown(wakeful, name):
+    return trigger_from_data(wakeful("show", name, "--json").json["trigger"])
+
+
+@pytest.mark.promise("X29")
+def test_a_job_is_added_in_words_and_what_is_printed_for_it_adds_the_same(wakeful):
+    words = "mondays and thursdays at 18:30 in Europe/Berlin until 2999-12-24"
+    answer = wakeful("add", "a", "--when", words, "--", "true")
+    assert answer.code == 0
+    sentence = "Mondays and Thursdays at 18:30, Europe/Berlin, until 2999-12-24 00:00 CET (2999-12-23 23:00 UTC)"
+    assert f"  runs   {sentence}\n" in answer.out
+    assert wakeful("add", "b", "--when", sentence, "--", "true").code == 0
+    assert trigger_shown(wakeful, "b") == trigger_shown(wakeful, "a")
+
+
+@pytest.mark.promise("X29")
+def test_words_change_the_schedule_of_a_job_and_flags_beside_them_hold(wakeful):
+    wakeful("add", "a", "--every", "1h", "--max-runs", "9", "--", "true")
+    assert wakeful("edit", "a", "--when", "every day at 9", "--tz", "Asia/Tokyo").code == 0
+    assert trigger_shown(wakeful, "a") == Cron("0 9 * * *", tz="Asia/Tokyo", max_runs=9)
+    assert wakeful("edit", "a", "--when", "weekdays at 9, at most 3 runs").code == 0
+    assert trigger_shown(wakeful, "a") == Cron("0 9 * * 1-5", tz="Asia/Tokyo", max_runs=3)
+    refused = wakeful("edit", "a", "--when", "wekdays at 9")
+    assert (refused.code, "did you mean" in refused.err) == (2, True)
+    assert "are two schedules" in wakeful("edit", "a", "--when", "every hour", "--every", "2h").err
+    assert "see --ping" in wakeful("edit", "a", "--when", "when it reports in").err
+    assert trigger_shown(wakeful, "a") == Cron("0 9 * * 1-5", tz="Asia/Tokyo", max_runs=3)

@@ -56,6 +56,27 @@ def test_a_woken_agent_runs_without_a_server_and_what_only_wakes_it_says_what_to
     assert "For the main session." in answer.json["output"]["reply"]
 
 
+@pytest.mark.promise("C8", "D9")
+def test_the_transcript_of_an_agent_is_shown_after_its_run(wakeful, here):
+    script = "echo working on it; echo no credit left >&2; exit $(cat code)"
+    (here / "wakeful.yaml").write_text(f"""\
+store: sqlite:///.wakeful/wakeful.db
+agents:
+  a:
+    runner: {{start: [sh, -c, "{script}"]}}
+    schedules:
+      daily: {{cron: "0 9 * * *", prompt: "Go."}}
+""")
+    assert wakeful("apply").code == 0
+    for code in ("3", "0"):
+        (here / "code").write_text(code)
+        answer = wakeful("run", "a.daily")
+        assert answer.code == (0 if code == "0" else 1)
+        assert ("no credit left" in answer.out) == (code != "0")  # of a success the reply is enough
+        assert sorted(wakeful("logs", "a.daily").out.splitlines()) == ["[stderr] no credit left", "working on it"]
+        assert "no credit left" in wakeful("logs", "a.daily", "--json").json["output"]
+
+
 def test_a_failing_agent_is_reported_with_its_error(wakeful, here):
     (here / "wakeful.yaml").write_text(
         "store: sqlite:///.wakeful/wakeful.db\nagents:\n  bad:\n    runner: {start: [sh, -c, 'exit 3']}\n"

@@ -45,12 +45,44 @@ def test_a_backup_is_restored_paused_and_goes_on_when_a_person_says_so(wakeful, 
 def test_a_store_that_holds_something_is_not_written_over(wakeful):
     wakeful("backup", "saved.db")
     again = wakeful("backup", "saved.db")
-    assert (again.code, "saved.db is not empty (2 jobs)" in again.err) == (4, True)
+    assert (again.code, "saved.db exists: replace it with --replace" in again.err) == (4, True)
     over = wakeful("restore", "saved.db")
     assert (over.code, "is not empty (2 jobs): choose an empty store" in over.err) == (4, True)
     assert wakeful("restore", "nothing.db", "--db", "new.db").code == 3
     assert wakeful("restore", "saved.db", "--db", "saved.db").code == 2
     assert wakeful("backup", "postgresql://localhost/x").code == 2
+
+
+@pytest.mark.promise("X17")
+@pytest.mark.usefixtures("stocked")
+def test_a_directory_has_a_dated_backup_of_each_time_and_the_newest_are_kept(wakeful, here):
+    folder = here / "backups"
+    folder.mkdir()
+    for name in ("wakeful-20250101-000000.db", "wakeful-20250102-000000.db", "notes.db"):
+        (folder / name).write_text("older")
+    (folder / "wakeful-20250101-000000.db.logs").mkdir()
+    answer = wakeful("backup", "backups", "--keep", "2")
+    assert (answer.code, "Removed 1 older backup from" in answer.out) == (0, True)
+    left = sorted(path.name for path in folder.iterdir() if path.suffix in (".db", ".logs"))
+    assert (left[:2], len(left)) == (["notes.db", "wakeful-20250102-000000.db"], 3)
+    assert names(wakeful("list", "--json", "--db", str(folder / left[2]))) == ["job", "other"]
+    assert wakeful("backup", "--keep", "2", "--to", "one.db").code == 2
+    assert wakeful("backup").code == 2
+
+
+@pytest.mark.promise("X17")
+@pytest.mark.usefixtures("stocked")
+def test_a_backup_replaces_an_earlier_one_only_when_it_is_complete(wakeful, here):
+    for _ in range(2):
+        assert wakeful("backup", "--to", "saved.db", "--replace").code == 0
+    assert names(wakeful("list", "--json", "--db", "saved.db")) == ["job", "other"]
+    kept = (here / "saved.db").read_bytes()
+    (here / "damaged.db").write_text("no database " * 100)
+    assert wakeful("backup", "--to", "saved.db", "--replace", "--db", "damaged.db").code == 1
+    assert (here / "saved.db").read_bytes() == kept
+    assert not (here / "saved.db.before").exists()
+    itself = wakeful("backup", "--to", wakeful("status", "--json").json["store"], "--replace")
+    assert itself.code == 2
 
 
 def test_nothing_is_backed_up_where_there_is_nothing(wakeful, here):
@@ -157,7 +189,7 @@ def test_neither_a_backup_nor_what_is_restored_from_it_has_the_keys_of_the_runni
             if make:
                 await scheduler.add_job("job", Every("1h"))
                 await scheduler.transact(lambda tx, _: (callbacks.callback_token(tx, 1), run_tokens.run_token(tx, 1)))
-            return await scheduler.look(lambda tx: [tx.journal.get_meta([fact]).get(fact) for fact in facts])
+            return await scheduler.look(lambda tx: [tx.facts.of([fact]).get(fact) for fact in facts])
 
     def keys_of(url, **how):
         return asyncio.run(keys(url, **how))

@@ -52,7 +52,9 @@ COMMANDS = [
 ]
 #: Those that need more than a store, or do something to all of it.
 OTHERS = {
-    "apply", "approve", "backup", "cancel", "check", "completion", "copy", "demo", "init", "plan", "reject", "restore",
+    "apply", "approve", "backup", "cancel", "check", "completion", "copy", "demo", "init", "link", "plan", "reject",
+    "export", "forecast", "import", "mcp", "service", "simulate", "skill",
+    "restore",
     "retry", "schema", "serve", "work",
 }  # fmt: skip
 

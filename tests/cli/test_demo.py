@@ -1,4 +1,4 @@
-"""`demo`: a living fleet that leaves nothing behind."""
+"""`demo --terminal`: a living fleet that leaves nothing behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def test_the_demo_shows_jobs_of_several_kinds(tmp_path):
 
 
 def test_without_a_terminal_the_demo_prints_each_end_and_ends_by_itself(terminal):
-    answer = terminal("demo", "--for", "2s", TMPDIR=str(terminal.folder))
+    answer = terminal("demo", "--terminal", "--for", "2s", TMPDIR=str(terminal.folder))
     assert (answer.code, answer.err) == (0, "")
     lines = answer.out.splitlines()
     assert lines[0].startswith(f"A demo fleet is at work in {terminal.folder}/wakeful-demo-")
@@ -31,7 +31,7 @@ def test_without_a_terminal_the_demo_prints_each_end_and_ends_by_itself(terminal
 
 
 def test_a_signal_ends_the_demo_and_its_store_is_gone(terminal):
-    demo = terminal.start("demo", TMPDIR=str(terminal.folder))
+    demo = terminal.start("demo", "--terminal", TMPDIR=str(terminal.folder))
     demo.until("inbox run_")
     demo.signal(signal.SIGINT)
     assert demo.ended().code == 0
@@ -42,7 +42,7 @@ def test_in_a_terminal_the_demo_draws_jobs_and_runs(terminal):
     screen, inside = pty.openpty()
     env = {**terminal.env, "TERM": "xterm", "COLUMNS": "100", "LINES": "30", "TMPDIR": str(terminal.folder)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "wakeful.cli", "demo", "--for", "1s"],
+        [sys.executable, "-m", "wakeful.cli", "demo", "--terminal", "--for", "1s"],
         stdin=subprocess.DEVNULL, stdout=inside, stderr=inside, env=env, cwd=terminal.folder,
     )  # fmt: skip
     os.close(inside)

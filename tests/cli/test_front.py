@@ -14,11 +14,12 @@ from wakeful.cli import command_tree, main
 
 EXPECTED = {
     "add", "agent", "alert", "apply", "approvals", "approve", "cancel", "check", "completion", "connector", "copy",
-    "delivery", "demo", "doctor", "edit", "explain", "init", "undo",
+    "delivery", "demo", "doctor", "edit", "explain", "init", "link", "undo",
     "ledger", "list", "logs", "next", "node", "pause", "plan", "reject", "remove", "resume", "retry", "run", "runs",
     "schema", "serve", "show", "status", "token", "work", "workflow",
     "backup", "restore",
     "request",
+    "export", "forecast", "import", "mcp", "service", "simulate", "skill",
 }  # fmt: skip
 LISTINGS = [
     ["list"],
@@ -59,7 +60,10 @@ def test_every_command_explains_itself_and_takes_a_store(wakeful, name):
     commands = getattr(command, "commands", {name: command})
     for inner, each in commands.items():
         options = {flag for parameter in each.params for flag in parameter.opts}
-        assert inner in ("check", "completion", "copy", "demo", "init", "schema") or "--db" in options
+        assert (
+            inner in ("check", "completion", "copy", "demo", "init", "schema", "skill", "status", "uninstall")
+            or "--db" in options
+        )
         assert all(parameter.help for parameter in each.params if parameter.name != "ctx")
         assert each.help
     assert wakeful(name, "--help").code == 0

@@ -8,8 +8,8 @@ import pytest
 
 from wakeful.cli.doctor import examine
 from wakeful.cli.health import _with_cut_off
-from wakeful.cli.opening import now_ms
-from wakeful.cli.place import find_place
+from wakeful.console.opening import now_ms
+from wakeful.console.place import find_place
 
 
 def test_status_of_nothing_is_an_answer_too(wakeful, store):
@@ -199,3 +199,14 @@ def test_a_store_that_may_not_be_written_is_found(here, monkeypatch):
     monkeypatch.setattr("os.access", lambda *_: False)
     checks = examine(find_place(None, {"HOME": str(here)}, here), now_ms())
     assert [check.ok for check in checks if check.name == "writable"] == [False]
+
+
+def test_the_doctor_and_check_say_where_nobody_is_notified_of_failures(wakeful, here):
+    nobody = "nobody is notified of failures"
+    file = "store: sqlite:///.wakeful/wakeful.db\njobs: {a: {cron: '0 9 * * *', command: ['true']}}\n"
+    (here / "wakeful.yaml").write_text(file)
+    assert nobody in wakeful("check").err
+    assert wakeful("apply").code == 0
+    assert nobody in wakeful("doctor").out
+    (here / "wakeful.yaml").write_text(f"{file}connectors: {{out: {{type: log}}}}\nalerts: {{to: out}}\n")
+    assert nobody not in wakeful("check").err

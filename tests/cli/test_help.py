@@ -13,6 +13,7 @@ FOREIGN = ("<bool>", "<str>", "<int>", "<path>", "[[", "]]", "{", "(dynamic)", "
 WITHOUT_JSON = {
     "serve", "demo",  # run until they are stopped
     "schema", "completion",  # what they print is a document in a form of its own
+    "mcp",  # what it prints are messages of a protocol
 }  # fmt: skip
 
 

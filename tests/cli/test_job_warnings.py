@@ -169,3 +169,11 @@ def test_a_removal_says_what_brings_the_job_back(wakeful, here):
     assert answer.err.splitlines(keepends=True)[1:] == [note], "after the line about undo"
     wakeful("apply")
     assert [job["name"] for job in wakeful("list", "--json").json] == ["tick"], "and so it is"
+
+
+def test_retries_that_the_schedule_leaves_no_room_for_are_noticed(wakeful, here):
+    said = "leaves out the retry after 2m where the next scheduled time comes first: its times are 1m apart."
+    assert f"a {said}" in wakeful("add", "a", "--every", "1m", "--retry", "30s,2m", "--", "true").err
+    assert "leaves out" not in wakeful("add", "b", "--every", "5m", "--retry", "30s,2m", "--", "true").err
+    (here / "wakeful.yaml").write_text("jobs: {a: {every: 1m, retry: [30s, 2m], command: ['true']}}\n")
+    assert f"jobs.a: it {said}" in wakeful("check").err

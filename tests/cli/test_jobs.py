@@ -206,7 +206,8 @@ def test_pausing_and_resuming_everything_is_undone(wakeful):
     assert wakeful("undo", resumed).out == "Paused again: everything\n"
     assert wakeful("run", "job").code == 4
     assert wakeful("undo", paused).code == 4
-    assert [action["what"] for action in wakeful("undo", "--list", "--json").json] == [
+    done = wakeful("undo", "--list", "--json").json
+    assert [action["what"] for action in done if action["undoable"]] == [
         "resume_all", "pause_all", "pause_all",
     ]  # fmt: skip
 

@@ -14,8 +14,8 @@ from tests.store.samples import OpenStore
 from wakeful import NodeNotAlive, NodeNotFound, Scheduler
 from wakeful.cli.nodes import latest
 from wakeful.clock import SystemClock
-from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.cluster.nodes import Seen, list_nodes
+from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.store.records import NodeDetails
 from wakeful.store.tables import known_tables
 
@@ -35,7 +35,7 @@ def fleet():
     """A database with nodes in every state, as if they had been there for an hour."""
     url = postgres_url()
     with OpenStore(url, SystemClock()) as store:
-        now = store.read(lambda tx: tx.journal.database_now())
+        now = store.read(lambda tx: tx.facts.database_now())
         hour, lease = now - 3_600_000, TIMES.lease_ms
         about = {"host": "mill", "pid": 7, "labels": ["gpu"], "kinds": ["command"], "version": "0.2.0", "schema": 6}
         details = json.dumps(about)

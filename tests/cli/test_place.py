@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from wakeful import Scheduler
-from wakeful.cli.failures import WrongUse
-from wakeful.cli.place import find_place
+from wakeful.console.failures import WrongUse
+from wakeful.console.place import find_place
 from wakeful.errors import StoreUnusable
 
 

@@ -9,8 +9,9 @@ import pytest
 
 from tests.cli.test_trust import NOBODY, OPEN_TO_ALL, STICKY, as_another, give_away
 from wakeful.callables import load_function
-from wakeful.cli.place import find_place
-from wakeful.errors import InvalidJob, StoreUnusable
+from wakeful.console.place import find_place
+from wakeful.errors import InvalidJob, InvalidSetting, StoreUnusable
+from wakeful.references import looked_up
 from wakeful.trust import distrust_below
 from wakeful.workflows.loading import CannotLoad, load_file, read_ref
 
@@ -71,6 +72,28 @@ def test_an_env_file_that_another_user_wrote_or_could_write_is_not_used(here, wa
     said = wakeful("check", str(file))
     assert said.code == 1
     assert f"env_file {secrets} is not used because it " in said.out
+
+
+@as_another
+def test_a_value_is_not_taken_from_a_file_that_another_user_wrote_or_could_write(here, wakeful, way):
+    file = config(here, "server: {public_url: '${file:url.txt}'}\n")
+    value = here / "url.txt"
+    value.write_text("https://example.org\n")
+    assert wakeful("check", str(file)).code == 0
+    give_away(value, way)
+    said = wakeful("check", str(file))
+    assert said.code == 1
+    assert f"public_url needs the file {value}, which is not used because it " in said.out
+
+
+def test_a_value_that_is_mounted_for_reading_alone_may_belong_to_anybody(here, monkeypatch):
+    value = here / "url.txt"
+    value.write_text("https://example.org\n")
+    value.chmod(OPEN_TO_ALL)
+    with pytest.raises(InvalidSetting, match="is writable by everybody"):
+        looked_up("file:url.txt", here, {})
+    monkeypatch.setattr(os, "statvfs", lambda _: type("Mounted", (), {"f_flag": os.ST_RDONLY}))
+    assert looked_up("file:url.txt", here, {}) == "https://example.org"
 
 
 @as_another

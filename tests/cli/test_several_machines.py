@@ -11,10 +11,10 @@ import pytest
 from tests.cli.test_documentation import first_words
 from tests.store.postgres_server import postgres_url
 from wakeful.cli import command_tree
-from wakeful.kernel.cluster.lease_times import LeaseTimes
-from wakeful.kernel.engine.sweep import NO_HANDLER_GRACE_MS
+from wakeful.kernel.loop.sweep import NO_HANDLER_GRACE_MS
+from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.kernel.rules.outcome import MAX_OUTPUT
-from wakeful.store import postgres, postgres_database, postgres_writer
+from wakeful.store import postgres, postgres_database, postgres_writer, writer
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "several-machines.md").read_text(encoding="utf-8")
@@ -64,7 +64,7 @@ def test_the_numbers_on_the_page_are_those_of_the_code():
         f"After {stalled // 1000} seconds `node list` says `stalled`",
         f"after {given_up // 60_000} minutes the others take over",
         f"given up after {statement} seconds, a lock after {lock}",
-        f"at most {3 + postgres.READERS}: one that writes, one that beats, one that listens, two that read",
+        f"at most {3 + writer.READERS}: one that writes, one that beats, one that listens, two that read",
         f"a look for changes every second{'' if postgres.LOOK_MS == 1000 else '?'}",
         f"over {MAX_OUTPUT // 1024} KiB",
         f"PostgreSQL {postgres_database.OLDEST_SERVER // 10_000} or later",

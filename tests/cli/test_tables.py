@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.cli.tables import GAP, Column, layout, table_lines
+from wakeful.console.tables import GAP, Column, layout, table_lines
 
 COLUMNS = [Column("NAME", 8), Column("SCHEDULE", 10, spare=2), Column("STATUS", 8), Column("LAST", 10, spare=1)]
 ROWS = [["backup", "weekdays at 09:00, Europe/Berlin", "disabled", "success 3m ago"]]

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from wakeful.cli.words import need_seconds
+from wakeful.console.words import need_seconds
 
 SUNDAY = ("--after", "2026-11-15T10:30Z")
 
@@ -174,5 +174,22 @@ def test_the_next_times_of_a_job_are_shown_by_its_name(wakeful):
 def test_a_word_that_is_neither_an_expression_nor_a_job_says_so(wakeful, store):
     answer = wakeful("next", "jb")
     assert answer.code == 2
-    assert answer.err == f"Error: 'jb' is not a cron expression, a duration or a job in {store}.\n"
+    assert answer.err == f"Error: 'jb' is not a schedule, a cron expression, a duration or a job in {store}.\n"
     assert "go with an expression" in wakeful("next", "job", "--tz", "UTC").err
+
+
+@pytest.mark.promise("X29")
+def test_the_next_times_of_a_schedule_in_words_are_shown_with_the_sentence_that_is_understood(wakeful):
+    answer = wakeful("next", "Weekdays at 9am in europe/berlin", "-n", "2")
+    assert answer.out.splitlines()[0] == "weekdays at 09:00, Europe/Berlin"
+    assert len(answer.out.splitlines()) == 3
+    assert wakeful("next", "weekdays at 09:00, Europe/Berlin", "-n", "2").out == answer.out
+    refused = wakeful("next", "wekdays at 9am")
+    assert (refused.code, refused.out) == (2, "")
+    assert 'did you mean "weekdays at 9am"?' in refused.err
+
+
+def test_a_word_that_is_a_schedule_and_a_job_is_the_job(wakeful):
+    assert wakeful("next", "daily", "-n", "1").out.startswith("every day (")
+    wakeful("add", "daily", "--cron", "30 2 * * *", "--tz", "UTC", "--", "true")
+    assert wakeful("next", "daily", "-n", "1").out.startswith("daily: every day at 02:30, UTC")

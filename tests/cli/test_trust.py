@@ -14,7 +14,7 @@ import pytest
 from wakeful import Scheduler
 from wakeful.api.server import first_token
 from wakeful.cli import main
-from wakeful.cli.place import find_place, nearest_config
+from wakeful.console.place import find_place, nearest_config
 from wakeful.kernel.engine.long_output import keep_long_output
 from wakeful.kernel.rules.outcome import Result
 from wakeful.trust import _is_own_group, distrust

@@ -13,7 +13,8 @@ import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from wakeful.config.loading import json_schema, load_config
+from wakeful import Retention
+from wakeful.config.loading import json_schema, load, load_config
 from wakeful.config.reading import ConfigError, store_in
 from wakeful.config.schema import config_model
 
@@ -106,8 +107,8 @@ def test_words_mean_what_they_look_like(write):
                     1,
                     (
                         "There is no key 'zzz'. Known here: "
-                        "agents, alerts, connectors, defaults, env_file, fleet, include, jobs, limits, server, store, "
-                        "workflows."
+                        "agents, alerts, connectors, defaults, env_file, fleet, include, jobs, limits, retention, "
+                        "server, store, workflows."
                     ),
                 )
             ],
@@ -127,8 +128,8 @@ def test_words_mean_what_they_look_like(write):
         (
             "defaults: {catch_up: {wihtin: 2h}}",
             [
-                (1, "There is no key 'wihtin' in defaults.catch_up. Did you mean 'within'?"),
                 (1, "defaults.catch_up.within is missing."),
+                (1, "There is no key 'wihtin' in defaults.catch_up. Did you mean 'within'?"),
             ],
         ),
         ("store: a\nstore: b\nfleet: c\nfleet: d", [(2, "'store' is given twice."), (4, "'fleet' is given twice.")]),
@@ -402,3 +403,42 @@ agents:
     told = [(line, message) for line, message in expected if any(a == line and message in b for a, b in found)]
     assert told == expected
     assert len(found) == len(expected), found
+
+
+def test_the_file_says_how_long_history_is_kept(tmp_path):
+    file = tmp_path / "wakeful.yaml"
+    file.write_text("retention: {age: 7d, runs_per_job: 50, slots: 90d, events: 1000, records: 200}\n")
+    assert load_config(file).retention.rules() == Retention(7, 50, 90, events=1000, records=200)
+    file.write_text("store: sqlite:///a.db\n")
+    assert load_config(file).retention.rules() == Retention()
+    file.write_text("retention: {age: 12h}\n")
+    with pytest.raises(ConfigError, match="must be whole days, such as 30d"):
+        load_config(file)
+
+
+def test_a_heartbeat_takes_hours_as_a_job_does(tmp_path):
+    file = tmp_path / "wakeful.yaml"
+    text = "agents: {a: {runner: {preset: claude, cwd: /tmp}, heartbeat: {active_hours: %s}}}\n"
+    wanted = {"start": "09:00", "end": "17:00", "timezone": "UTC"}
+    for hours in ("09:00-17:00", '{start: "09:00", end: "17:00"}'):
+        file.write_text(f"defaults: {{timezone: UTC}}\n{text % hours}")
+        (beat,) = [entry.new for entry in load(file).jobs.entries if entry.new.name == "a.heartbeat"]
+        assert beat.payload["active_hours"] == wanted
+    file.write_text(text % "9")
+    with pytest.raises(ConfigError, match="must be hours such as 09:00-17:00"):
+        load(file)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("jobs:\n  a:\n    cron: * * * * *\n", 'must be in quotes, such as cron: "*/5 * * * *"'),
+        ("jobs:\n  - name: a\n", "jobs must have the name of each job as a key, such as backup: {every: 6h"),
+    ],
+)
+def test_a_wrong_form_is_answered_with_a_right_one(tmp_path, text, said):
+    file = tmp_path / "wakeful.yaml"
+    file.write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load(file)
+    assert said in str(caught.value)

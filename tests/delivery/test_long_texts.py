@@ -14,6 +14,7 @@ from wakeful.delivery.apprise_urls import AppriseConnector
 from wakeful.delivery.connector import Message
 from wakeful.delivery.sending import attempt
 from wakeful.delivery.telegram.connector import TelegramConnector
+from wakeful.delivery.texts import is_visible
 
 DISCORD = "discord://123456789012345678/" + "abcdefghijklmnopqrstuvwxyz" * 2
 TGRAM = "tgram://123456789:abcdefg_hijklmnop/12315544/"
@@ -83,6 +84,14 @@ def test_telegram_through_apprise_gets_parts_as_it_counts_them(monkeypatch, text
     assert send(AppriseConnector(TGRAM), text, kind=kind).ok
     assert "".join(telegram.taken).count("\U0001f389") == text.count("\U0001f389")
     assert sum(part.count("a") for part in telegram.taken) >= text.count("a")
+
+
+@pytest.mark.promise("A8")
+@pytest.mark.parametrize("blank", [" ", "\u2003", "\u200b", "\u3164"])
+def test_discord_gets_no_part_in_which_nothing_can_be_seen(monkeypatch, blank):
+    discord = Service(monkeypatch, "content", lambda text: is_visible(text) and len(text) <= 2_000)
+    assert send(AppriseConnector(DISCORD), "begin" + blank * 9_000 + "end").ok
+    assert "".join(discord.taken).index("begin") < "".join(discord.taken).index("end")
 
 
 @pytest.mark.promise("A8")

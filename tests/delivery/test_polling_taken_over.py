@@ -20,8 +20,8 @@ import asyncio, sys
 from wakeful import Scheduler
 from wakeful.delivery.rules import Rules
 from wakeful.delivery.telegram.connector import TelegramConnector
-from wakeful.kernel.cluster.lease_times import LeaseTimes
-from wakeful.kernel.engine.config import Tuning
+from wakeful.kernel.rules.lease_times import LeaseTimes
+from wakeful.kernel.loop.config import Tuning
 
 async def main(url, node, token, base_url, person):
     quick = Tuning(lease=LeaseTimes(beat_ms=200, lease_ms=1_500, margin_ms=300))

@@ -203,7 +203,7 @@ async def test_where_nodes_share_a_store_a_lease_is_taken_once_it_is_over_or_its
 
         def work(tx, _):
             tx.exclusive = False
-            tx.journal.join(NodeRow(2, "there", tx.now, tx.now, None if lives else tx.now, "{}"))
+            tx.members.join(NodeRow(2, "there", tx.now, tx.now, None if lives else tx.now, "{}"))
             tx.of(Chats).put_receiver(ReceiverRow("hash", "bot", 2, tx.now + until, 3))
             own = take_lease(tx, ACCOUNT._replace(node=2))  # who has it goes on
             tx.of(Chats).put_receiver(ReceiverRow("hash", "bot", 2, tx.now + until, 3))

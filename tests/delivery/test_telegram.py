@@ -207,7 +207,7 @@ def test_a_wrong_token_is_an_alert_that_shows_no_token(tmp_path, bot, caplog):
             await scheduler.deliver("hello", to="bot")
             alerts = await eventually(
                 scheduler,
-                lambda tx: tx.journal.open_alerts(),
+                lambda tx: tx.alerts.all_open(),
                 lambda found: {item.kind for item in found} >= {"receiving", "delivery_failed"},
             )
             text = json.dumps([alert.message for alert in alerts])
@@ -228,7 +228,7 @@ def test_another_poller_is_an_alert_that_closes_when_it_is_gone(tmp_path, monkey
             await scheduler.start()
             bot.write("hi")
             await eventually(scheduler, lambda tx: tx.of(Outbox).interactions(), bool)
-            (alert,) = await scheduler.look(lambda tx: tx.journal.alerts())
+            (alert,) = await scheduler.look(lambda tx: tx.alerts.latest())
             assert "another program receives" in alert.message
             assert alert.closed_at is not None
             await scheduler.stop()

@@ -9,7 +9,7 @@ from tests.kernel.scene import virtual
 from wakeful import Every
 from wakeful.delivery.connector import Permanent
 from wakeful.delivery.outbox import requeue_all
-from wakeful.kernel.engine.config import Tuning
+from wakeful.kernel.loop.config import Tuning
 
 
 @pytest.mark.promise("X26")

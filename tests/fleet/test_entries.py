@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from wakeful.config.entries import Setting, forms, read_entry
 from wakeful.config.loading import load
 from wakeful.config.reading import ConfigError
-from wakeful.fleet.entries import Setting, forms, read_entry
+from wakeful.kernel.rules.options import read_options
 
 FOLDER = Path("/srv/jobs")
 
@@ -40,6 +41,16 @@ def wrong(**data):
         ({"at": "2026-12-24T18:00Z"}, {"type": "once", "at": "2026-12-24T18:00:00Z"}),
         ({"after": "other", "on": "any"}, {"type": "after", "job": "other", "on": "any"}),
         ({"manual": True}, {"type": "manual"}),
+        ({"when": "every day at 2"}, {"type": "cron", "expression": "0 2 * * *", "tz": "Europe/Berlin"}),
+        ({"when": "every day at 2 in UTC"}, {"type": "cron", "expression": "0 2 * * *", "tz": "UTC"}),
+        (
+            {"when": "every day at 2", "timezone": "UTC", "max_runs": 3},
+            {"type": "cron", "expression": "0 2 * * *", "tz": "UTC", "max_runs": 3},
+        ),
+        ({"when": "every 6 hours"}, {"type": "every", "interval": "6h"}),
+        ({"when": "2026-12-24 18:00"}, {"type": "once", "at": "2026-12-24T17:00:00Z", "tz": "Europe/Berlin"}),
+        ({"when": "after other ends"}, {"type": "after", "job": "other", "on": "any"}),
+        ({"when": "every hour", "jitter": "5%"}, {"type": "every", "interval": "1h", "jitter": 5.0}),
     ],
 )
 def test_every_schedule_of_add_can_be_written(data, trigger):
@@ -56,7 +67,7 @@ def test_a_job_has_the_options_of_add_in_snake_case():
     )  # fmt: skip
     assert found.new.trigger.to_data()["active_hours"]["timezone"] == "Europe/Berlin"
     assert found.new.trigger.to_data()["start"] == "2025-12-31T23:00:00Z"
-    assert found.new.options["catch_up"] == {"within": "2h"}
+    assert read_options(found.new.options).catch_up == 7_200_000
     assert (found.new.owner, found.notes, found.enabled) == ("ops", "why", False)
 
 
@@ -157,7 +168,7 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
         ),
         (
             {"command": ["a"]},
-            [("", "jobs.job does not say when: give cron, every, interval, at, after or manual.")],
+            [("", "jobs.job does not say when: give when, cron, every, interval, at, after or manual.")],
         ),
     ],
 )
@@ -208,8 +219,8 @@ def test_every_mistake_of_a_file_and_of_those_it_includes_is_reported_unset_vari
         "  a: {every: 1h, command: [x], env: {A: '${GONE}'}}\n  c: {every: never, command: [x]}\n"
     )
     assert faults(path) == [
-        ("wakeful.yaml", 2, 19, "server.host"),
         ("wakeful.yaml", 2, 10, "server.port"),
+        ("wakeful.yaml", 2, 19, "server.host"),
         ("wakeful.yaml", 4, 38, "jobs.a.env.A"),
         ("wakeful.yaml", 5, 7, "jobs.c.every"),
         ("b.yaml", 2, 3, "jobs.b"),
@@ -258,3 +269,24 @@ def test_jobs_that_wait_for_each_other_are_a_mistake_of_the_file(tmp_path):
     assert [(fault.line, fault.message) for fault in caught.value.faults] == [
         (3, "jobs.b.after: b cannot start after c, which itself waits for b.")
     ]
+
+
+@pytest.mark.promise("X29")
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("in 20 minutes", "counts from now: give a date and a time in a file"),
+        ("tomorrow at 9", "counts from now"),
+        ("wekdays at 9", 'did you mean "weekdays at 9"'),
+        (5, "is a text such as"),
+    ],
+)
+def test_words_that_mean_something_else_at_every_reading_or_nothing_are_refused(words, message):
+    [(where, said)] = wrong(when=words, command=["true"])
+    assert where == "when"
+    assert message in said
+
+
+def test_what_the_words_say_is_not_said_by_a_key_too():
+    [(where, said)] = wrong(when="every hour, at most 3 runs", max_runs=5, command=["true"])
+    assert (where, "is not understood" in said) == ("when", True)

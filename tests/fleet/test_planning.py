@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wakeful.fleet.planning import Owned, Terms, Wanted, make_plan
-from wakeful.kernel.actions.drafts import Draft
+from wakeful.kernel.hooks import Draft
 from wakeful.kernel.rules.policy import trigger_text
 from wakeful.store.records import JobDef, JobState
 from wakeful.triggers import Cron, Every, Interval, Once

@@ -10,10 +10,10 @@ from tests.fleet.test_applying import HOURLY, apply, fleet, names
 from tests.fleet.test_planning import HOUR, NOW, owned, wanted
 from tests.kernel.scene import virtual
 from wakeful import Once
+from wakeful.config.entries import Entry, FleetFile
 from wakeful.errors import InvalidSetting, StoreError
 from wakeful.fleet import CONFIG_ALERT
 from wakeful.fleet.applying import place_of
-from wakeful.fleet.entries import Entry, FleetFile
 from wakeful.fleet.planning import Terms, make_plan
 from wakeful.fleet.watching import FileWatch, _notes_on
 from wakeful.kernel.actions.drafts import NewJob
@@ -109,7 +109,7 @@ async def test_applying_a_file_ends_the_alert_about_it(scene):
         for place in (made.place, "there:/other.yaml"):
             await scheduler.transact(lambda tx, context, p=place: open_alert(tx, context, CONFIG_ALERT, p, "wrong"))
         await apply(scheduler, made)
-        left = await scheduler.look(lambda tx: [alert.key for alert in tx.journal.open_alerts()])
+        left = await scheduler.look(lambda tx: [alert.key for alert in tx.alerts.all_open()])
         assert left == [f"{CONFIG_ALERT}:there:/other.yaml"]
 
 

@@ -27,7 +27,7 @@ class Module:
 
     @property
     def room(self) -> str:
-        """The package it belongs to: `kernel` for wakeful.kernel.engine.loop, `__init__` for the top level."""
+        """The package it belongs to: `kernel` for wakeful.kernel.loop.loop, `__init__` for the top level."""
         _, _, rest = self.name.partition(".")
         return rest.partition(".")[0] or "__init__"
 

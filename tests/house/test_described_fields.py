@@ -6,8 +6,8 @@ import pytest
 
 from wakeful import Scheduler
 from wakeful.api.app import create_app
-from wakeful.api.settings import ServerSettings
 from wakeful.api.vocabulary import FIELDS, PARAMETERS
+from wakeful.routing.settings import ServerSettings
 
 NEVER_SHOWN = {"cursor", "token"}  # what one server gives, and no other knows
 

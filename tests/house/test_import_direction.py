@@ -1,4 +1,4 @@
-"""Dependencies point down only; a room that is not placed below fails until it is."""
+"""Dependencies point one way, from room to room, as docs/architecture.md shows; there is no list of exceptions."""
 
 from __future__ import annotations
 
@@ -7,88 +7,56 @@ import re
 
 import pytest
 
-from tests.house.source import Module, imports, modules, read_module
+from tests.house.rooms import DOMAINS, circle, current, drawn, free_for_all, ordered, room_of, used_by
+from tests.house.source import Module, modules, read_module
 
 FOREIGN = re.compile(r"\b(HTTP|http|headers|body_hash|POST|GET|PUT|PATCH|prompt)\b")
 """Words of surfaces and domains."""
 
-FOUNDATION, TRIGGERS, STORE, KERNEL, FACADE, DOMAIN, CONFIG, TESTING, SURFACE = range(9)
-
-LAYER = {
-    "errors": FOUNDATION,
-    "clock": FOUNDATION,
-    "callables": FOUNDATION,
-    "child_processes": FOUNDATION,
-    "counting": FOUNDATION,
-    "threads": FOUNDATION,
-    "fields": FOUNDATION,
-    "ids": FOUNDATION,
-    "patterns": FOUNDATION,
-    "private_files": FOUNDATION,
-    "outbound": FOUNDATION,
-    "references": FOUNDATION,
-    "trust": FOUNDATION,
-    "version": FOUNDATION,
-    "triggers": TRIGGERS,
-    "store": STORE,
-    "kernel": KERNEL,
-    "domains": FACADE,
-    "scheduler": FACADE,
-    "sync": FACADE,
-    "__init__": FACADE,
-    "command": DOMAIN,
-    "http": DOMAIN,
-    "agents": DOMAIN,
-    "fleet": DOMAIN,
-    "monitors": DOMAIN,
-    "alerts": DOMAIN,
-    "workflows": DOMAIN,
-    "delivery": DOMAIN,
-    "config": CONFIG,
-    "testing": TESTING,
-    "workflow_testing": TESTING,
-    "api": SURFACE,
-    "web": SURFACE,
-    "cli": SURFACE,
-    "mcp": SURFACE,
-    "__main__": SURFACE,
-}
-
-#: What a domain adds to the surfaces lies in its own room, in files or folders of these names, and is loaded by them.
-SURFACES_OF_A_DOMAIN = {"routes", "route_models", "commands", "configuration"}
-
 
 def wrong_imports(module: Module) -> list[str]:
     """What the module imports and may not, each with its place and the reason."""
-    if module.room not in LAYER:
-        return [f"{module.at(1)}: the room {module.room!r} has no layer yet: place it in {__file__}"]
+    shown, own = drawn(), room_of(module.name)
+    order = list(shown)
     found = []
-    for name, line in imports(module):
-        if (reason := refusal(module, name)) is not None:
-            found.append(f"{module.at(line)}: {name}: {reason}")
+    for name, line in used_by(module):
+        room = room_of(name)
+        if room == own or room in free_for_all():
+            continue
+        if own not in shown and own not in free_for_all():
+            found.append(f"{module.at(line)}: docs/architecture.md does not show the room {own!r}")
+        elif own in free_for_all() or order.index(room) < order.index(own):
+            found.append(f"{module.at(line)}: {name}: {own} lies below {room}; turn the arrow round")
+        elif {own, room} <= DOMAINS and name.count(".") > len(("wakeful", room)):
+            found.append(f"{module.at(line)}: {name}: {own} may use what {room} offers, not its insides")
     return found
-
-
-def refusal(module: Module, imported: str) -> str | None:
-    package, _, rest = imported.partition(".")
-    if package != "wakeful":
-        return None
-    room, _, inside = rest.partition(".")
-    room = room if room in LAYER else "__init__"
-    # The top level exports what the packages define, except the surfaces.
-    reach = TESTING if module.room == "__init__" else LAYER[module.room]
-    if reach == DOMAIN and not SURFACES_OF_A_DOMAIN.isdisjoint(module.name.split(".")):
-        reach = SURFACE
-    if LAYER[room] > reach:
-        return f"{module.room} lies below {room}; turn the arrow round"
-    if LAYER[room] == LAYER[module.room] == DOMAIN and room != module.room and "." in inside:
-        return f"{module.room} may use what {room} offers, not its insides"
-    return None
 
 
 @pytest.mark.promise("H18")
 def test_every_import_points_down():
+    """Also those inside of functions, those for types alone, and references such as `module:name`."""
+    ordered(current())
     assert [line for module in modules() for line in wrong_imports(module)] == []
+
+
+@pytest.mark.promise("H18")
+def test_the_architecture_shows_every_room_with_those_it_uses():
+    graph, beside = current(), free_for_all()
+    wanted = {room: used - beside for room, used in graph.items() if room not in beside}
+    order = [room for room in ordered(graph) if room in wanted]
+    text = "\n".join(f"{room:16} : {' '.join(sorted(wanted[room]))}".rstrip() for room in order)
+    assert drawn() == wanted, f"docs/architecture.md should show:\n{text}"
+    above = {room: set(list(drawn())[: place + 1]) for place, room in enumerate(drawn())}
+    assert {room: used & above[room] for room, used in drawn().items() if used & above[room]} == {}
+
+
+@pytest.mark.promise("H18")
+def test_a_domain_uses_no_surface_and_the_kernel_no_domain():
+    graph, below = current(), {"__init__", "api", "cli"}
+    assert {room: used & below for room, used in graph.items() if room in DOMAINS and used & below} == {}
+    kernel = {room: used & DOMAINS for room, used in graph.items() if room.startswith(("kernel", "store", "scheduler"))}
+    assert kernel
+    assert set().union(*kernel.values()) == set()
 
 
 @pytest.mark.promise("H18")
@@ -103,32 +71,46 @@ def test_the_kernel_has_no_word_for_how_it_is_asked():
 @pytest.mark.parametrize(
     ("path", "line", "allowed"),
     [
-        ("kernel/engine/loop.py", "from wakeful.store import Store", True),
-        ("kernel/engine/loop.py", "from wakeful.agents import wake", False),
-        ("kernel/engine/loop.py", "import wakeful.api.app", False),
-        ("kernel/engine/loop.py", "from wakeful import Scheduler", False),
-        ("kernel/engine/loop.py", "from ...workflows import phases", False),
-        ("kernel/engine/loop.py", "from .policy import settle", True),
-        ("kernel/__init__.py", "from .engine.loop import Engine", True),
-        ("kernel/engine/loop.py", "def late():\n    from wakeful.cli import main", False),
+        ("kernel/loop/loop.py", "from wakeful.store import Store", True),
+        ("kernel/loop/loop.py", "from wakeful.kernel.engine.turn import turn", True),
+        ("kernel/engine/turn.py", "from wakeful.kernel.loop.loop import Engine", False),
+        ("kernel/engine/turn.py", "from wakeful.kernel.actions.runs import release_runs", False),
+        ("kernel/actions/runs.py", "from wakeful.kernel.views import history", False),
+        ("kernel/rules/settle.py", "from wakeful.kernel.context import Context", False),
+        ("kernel/loop/loop.py", "from wakeful.agents import wake", False),
+        ("kernel/loop/loop.py", "import wakeful.api.app", False),
+        ("kernel/loop/loop.py", "from wakeful import Scheduler", False),
+        ("kernel/loop/loop.py", "from ...workflows import phases", False),
+        ("kernel/loop/loop.py", "from .policy import settle", True),
+        ("kernel/loop/__init__.py", "from .loop import Engine", True),
+        ("kernel/loop/loop.py", "def late():\n    from wakeful.cli import main", False),
+        ("kernel/loop/loop.py", 'late = "wakeful.agents.wake:wake"', False),
         ("store/sqlite.py", "from wakeful.kernel.run import Run", False),
+        ("errors.py", "from wakeful.store import Store", False),
         ("agents/wake.py", "from wakeful.delivery import enqueue", True),
         ("agents/wake.py", "from wakeful.delivery.outbox import enqueue", False),
         ("agents/wake.py", "from wakeful.agents.session import Session", True),
-        ("agents/wake.py", "from wakeful.api import auth", False),
-        ("agents/routes.py", "from wakeful.api import auth", True),
-        ("agents/routes/work.py", "from wakeful.api import auth", True),
-        ("kernel/routes/work.py", "from wakeful.api import auth", False),
+        ("agents/routes.py", "from wakeful.routing import auth", True),
+        ("agents/routes.py", "from wakeful.api import app", False),
+        ("agents/commands.py", "def late():\n    from wakeful.cli import main", False),
+        ("agents/commands.py", "if TYPE_CHECKING:\n    from wakeful.cli.app import app", False),
         ("cli/serve.py", "from wakeful.api import app", True),
         ("testing.py", "from wakeful.cli import main", False),
         ("__init__.py", "from wakeful.workflows import Workflow", True),
         ("__init__.py", "from wakeful.cli import main", False),
-        ("somewhere/new.py", "import os", False),
     ],
 )
 def test_an_arrow_back_is_found_in_every_spelling(tmp_path, monkeypatch, path, line, allowed):
     file = tmp_path / "wakeful" / path
     file.parent.mkdir(parents=True)
     file.write_text(line)
+    module = read_module(file, tmp_path)
     monkeypatch.setattr("tests.house.source.ROOT", tmp_path)
-    assert (wrong_imports(read_module(file, tmp_path)) == []) is allowed
+    assert (wrong_imports(module) == []) is allowed
+
+
+def test_a_circle_is_named():
+    graph = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": set()}
+    with pytest.raises(AssertionError, match="a circle: b -> c -> b"):
+        ordered(graph)
+    assert circle({"b": {"c"}, "c": {"b"}}) == "b -> c -> b"

@@ -22,7 +22,10 @@ FOR_OTHERS = {
     "triggers.cron.days", "triggers.cron.fields", "triggers.cron.timetable", "triggers.cron.words",
 }  # fmt: skip
 #: The first file of a domain declares it, and is loaded with the first scheduler.
-DOMAINS = ("agents", "alerts", "api", "cli", "command", "config", "delivery", "fleet", "http", "monitors", "workflows")
+DOMAINS = (
+    "agents", "alerts", "api", "cli", "command", "config", "console", "delivery", "fleet", "http", "monitors",
+    "routing", "workflows",
+)  # fmt: skip
 DECLARED = {
     "agents.agent",
     "agents.inbound",

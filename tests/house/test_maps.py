@@ -81,7 +81,7 @@ def test_a_map_with_a_mistake_is_noticed():
         "```\nsrc/wakeful/\n  kernel/     jobs\n    rules/    pure\n  clock.py    time\ntests/   tests\n```\n"
     )
     assert shown == {"kernel/", "kernel/rules/", "clock.py"}
-    assert missing_paths("`kernel/engine/loop.py` and `kernel/loop.py`, [x](docs/nowhere.md), `wakeful.yaml`") == [
+    assert missing_paths("`kernel/loop/loop.py` and `kernel/loop.py`, [x](docs/nowhere.md), `wakeful.yaml`") == [
         "kernel/loop.py",
         "docs/nowhere.md",
     ]

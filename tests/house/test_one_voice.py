@@ -29,7 +29,7 @@ def _is_stream(function: ast.Attribute) -> bool:
 
 def test_nothing_in_the_command_line_prints_past_the_one_place():
     wrong = [
-        f"{module.at(line)}: use wakeful.cli.saying"
+        f"{module.at(line)}: use wakeful.console.saying"
         for module in modules()
         if module.room == "cli" and module.path.name not in VOICES
         for line in spoken(ast.parse(module.path.read_text(encoding="utf-8")))

@@ -16,7 +16,17 @@ USERS = {
     "create_token", "list_tokens", "revoke_token",
     "connectors", "deliver", "agents", "workflows",
 }  # fmt: skip
-DOMAINS = {"transact", "look", "accompany", "clock", "handled_kinds", "node_id", "default_zone", "job_defaults"}
+DOMAINS = {
+    "transact",
+    "look",
+    "accompany",
+    "clock",
+    "handled_kinds",
+    "node_id",
+    "default_zone",
+    "job_defaults",
+    "max_running",
+}
 DOMAINS |= {"acting", "drafted", "hidden_kinds", "log_folder", "before_start", "offer_labels", "withdraw_labels"}
 DOMAINS |= {"add_workflow", "write_at_start", "kinds", "new_id", "seen", "withhold"}
 SERVER = {"server_side"}

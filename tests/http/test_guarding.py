@@ -7,8 +7,9 @@ import json
 import pytest
 
 from wakeful.errors import NotAllowed
-from wakeful.http.guarding import within_policy
+from wakeful.http.guarding import check_writer
 from wakeful.http.secrets import redacted_url
+from wakeful.kernel.hooks import Writer
 from wakeful.outbound import OutboundPolicy
 from wakeful.store.records import JobDef
 
@@ -20,9 +21,9 @@ def job(payload, kind="http"):
     return JobDef(1, "a", kind, None, "api", "{}", payload, "{}", 0, 0, None)
 
 
-def is_allowed(check, kind, payload, before):
+def is_allowed(writer, payload, before):
     try:
-        check(None, kind, payload, before)
+        check_writer(writer, payload, before)
     except NotAllowed:
         return False
     return True
@@ -42,9 +43,8 @@ def is_allowed(check, kind, payload, before):
 )
 def test_a_request_is_checked_again_unless_nothing_of_it_changes(before, payload, operator, agent):
     policy = OutboundPolicy()
-    assert is_allowed(within_policy(policy), "http", payload, before) is operator
-    assert is_allowed(within_policy(policy, "fox"), "http", payload, before) is agent
-    assert is_allowed(within_policy(policy, "fox"), "command", payload, before)
+    assert is_allowed(Writer("ada", limited=False, outbound=policy, may_send=True), payload, before) is operator
+    assert is_allowed(Writer("fox", limited=True, outbound=policy, may_send=False), payload, before) is agent
 
 
 @pytest.mark.promise("X18")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.http.test_requests import ask
+from wakeful.config.entries import Setting, forms, read_entry
 from wakeful.errors import InvalidJob
-from wakeful.fleet.entries import Setting, forms, read_entry
 from wakeful.http.spec import RequestSpec
 
 TOKEN = "a-long-secret-value"  # noqa: S105 - of no one
@@ -48,7 +48,7 @@ def test_references_stay_references_and_files_become_whole_paths(tmp_path):
         ({"url": "https://${HOST}:port/"}, ("url",), "The url of an http job"),
         ({"url": "https://a.org", "method": "G T"}, ("method",), "a word such as GET or POST"),
         ({"url": "https://a.org", "method": "${M}"}, ("method",), "a job may have in body or headers or url alone"),
-        ({"url": "https://a.org", "headers": {"X": 1}}, ("headers",), "put it in quotes"),
+        ({"url": "https://a.org", "headers": {"X": 1}}, ("headers", "X"), "put it in quotes"),
         ({"url": "https://a.org", "headers": {"X": "${A}\n"}}, ("headers",), "one line of printable ASCII"),
         ({"url": "https://a.org", "body": 3}, ("body",), "must be a text, or a map or list"),
         ({"url": "https://a.org", "expect": 999}, ("expect",), "status codes such as 200 or 2xx"),

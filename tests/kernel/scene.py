@@ -18,8 +18,8 @@ from tests.kernel.crashing import die
 from tests.store.postgres_server import emptied_url
 from tests.store.sqlite_template import lay_out
 from wakeful import Scheduler
-from wakeful.kernel.cluster.lease_times import LeaseTimes
-from wakeful.kernel.engine.config import Tuning
+from wakeful.kernel.loop.config import Tuning
+from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.testing import VirtualClock, run
 
 START = datetime(2026, 1, 1, tzinfo=UTC)  # a Thursday

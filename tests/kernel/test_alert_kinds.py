@@ -10,7 +10,7 @@ import pytest
 import tests.sample
 from tests.kernel.scene import virtual
 from wakeful import domains
-from wakeful.kernel.domain import declare
+from wakeful.domains import declare
 from wakeful.kernel.engine.alerts import MEANINGS, OF_A_JOB, UNSERVED, open_alert
 from wakeful.store import schema_version, tables
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import re
 import stat
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.command.capture import SHORTEST_SECRET, Excerpt, LogFile, Redactor
+from wakeful.command.capture import SHORTEST_SECRET, Excerpt, Redactor
+from wakeful.command.log_file import LogFile, MarkedLines
 
 chunks = st.lists(st.binary(max_size=40), max_size=12)
 
@@ -129,13 +131,42 @@ def test_a_log_that_others_could_read_is_closed_to_them(tmp_path):
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("new", 0o600)
 
 
-def test_a_log_that_is_full_says_so_once(tmp_path):
-    log = LogFile(tmp_path / "run.log", limit=4)
-    for part in (b"123", b"45", b"678"):
-        log.write(part)
+@pytest.mark.promise("C8")
+def test_a_full_log_keeps_its_beginning_and_its_end_and_says_what_is_left_out(tmp_path):
+    log = LogFile(tmp_path / "run.log", limit=1000)
+    printed = b"".join(b"line %04d\n" % number for number in range(1000))
+    for begin in range(0, len(printed), 10):
+        log.write(printed[begin : begin + 10])
+        assert (tmp_path / "run.log").stat().st_size <= 1000
     log.close(keep=True)
-    assert (tmp_path / "run.log").read_text() == "1234\n[The log ends here: output beyond 4 bytes is not kept.]\n"
-    assert (log.accepts, log.problem) == (False, "The log was cut after 4 bytes.")
+    head, notice, tail = re.split(r"\n(\[.*\])\n", (tmp_path / "run.log").read_text())
+    left_out = len(printed) - len(head) - len(tail)
+    assert (head, tail) == (printed[:250].decode(), printed[-len(tail) :].decode())
+    assert len(tail) >= 250
+    assert notice == f"[… {left_out} bytes left out: a log has at most 1000 …]"
+    assert log.problem == f"The log was cut: {left_out} bytes of its middle are left out."
+
+
+def test_standard_error_is_marked_line_by_line_and_never_inside_a_line(tmp_path):
+    log, marked = LogFile(tmp_path / "run.log", limit=100_000), MarkedLines()
+    log.write(b"half a ")
+    log.write_lines(marked.feed(b"no credit\nsecond "))
+    log.write(b"line\n")
+    log.write_lines(marked.feed(b"error\n"))
+    log.write_lines(marked.feed(b"x" * 9000))
+    log.write_lines(marked.flush())
+    log.write_lines(marked.feed(b"no end"))
+    log.write_lines(marked.flush())
+    log.close(keep=True)
+    assert (tmp_path / "run.log").read_text().split("\n") == [
+        "half a ",
+        "[stderr] no credit",
+        "line",
+        "[stderr] second error",
+        "[stderr] " + "x" * 9000,
+        "[stderr] no end",
+        "",
+    ]
 
 
 def test_a_log_is_not_written_through_a_foreign_link(tmp_path):

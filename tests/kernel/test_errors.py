@@ -112,6 +112,25 @@ async def test_the_ladder_is_the_jobs_to_choose(scene):
         assert gaps[:3] == [20, 120, 120]
 
 
+@pytest.mark.promise("H6")
+@virtual
+async def test_a_start_by_hand_that_fails_during_a_backoff_does_not_lengthen_it(scene):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1m", anchor=at()), backoff=["10m", "60m"], max_errors=2)
+        await scheduler.start()
+        await scene.sleep("1m1s")
+        before = await scheduler.get_job("a")
+        for _ in range(3):
+            await scene.sleep("1m")
+            await scheduler.run_job("a")
+            await scene.sleep("1s")
+        job = await scheduler.get_job("a")
+        assert (job.consecutive_errors, job.status, job.next_run_at) == (1, "idle", before.next_run_at)
+        await scene.sleep("10m")
+        assert (await scheduler.get_job("a")).consecutive_errors == 2
+
+
 @pytest.mark.promise("H6", "D5")
 @virtual
 async def test_slots_passed_while_backing_off_are_counted_under_that_reason(scene):
@@ -341,3 +360,18 @@ async def test_a_slot_counts_as_one_error_however_often_it_is_retried(scene):
         await scene.until(at(5, 30))
         job = await scheduler.get_job("a")
         assert (len(scene.runs), job.consecutive_errors, job.enabled) == (15, 5, False)
+
+
+@virtual
+async def test_a_retry_that_the_next_scheduled_time_overtakes_is_explained(scene):
+    scene.act = failing()
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("1m", anchor=at()), retry=["10s", "5m"])
+        await scheduler.start()
+        await scene.sleep("1m11s")
+        last, first = await scheduler.get_run_log("a", 2)
+        assert any("tried again as" in sentence for sentence in (await scheduler.explain(first.id)).sentences)
+        assert (await scheduler.explain(last.id)).sentences[-1] == (
+            "It was not tried again: its next scheduled time, 2026-01-01 00:02:00 UTC, is no later than the retry "
+            "would be, 2026-01-01 00:06:10 UTC."
+        )

@@ -9,7 +9,8 @@ import pytest
 from tests.kernel.scene import at, virtual
 from wakeful import Every, Manual, NewJob, Once
 from wakeful.kernel.actions.pausing import disable_job
-from wakeful.kernel.kinds import Kind, Refused
+from wakeful.kernel.hooks import Refused
+from wakeful.kernel.kinds import Kind
 
 pytestmark = pytest.mark.promise("X31")
 

@@ -10,7 +10,7 @@ from wakeful.errors import NotAllowed
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN
 from wakeful.kernel.kinds import Kind
-from wakeful.kernel.parking import HOLD
+from wakeful.kernel.rules.parking import HOLD
 from wakeful.kernel.views.standing import standing
 from wakeful.store.owners import Owned
 

@@ -11,7 +11,8 @@ from tests.kernel.scene import at, failing, virtual
 from wakeful import After, Every, Manual, NewJob, Once, TransientError, Wait
 from wakeful.ids import run_text
 from wakeful.kernel.actions.lookup import find_job
-from wakeful.kernel.kinds import Kind, Refused
+from wakeful.kernel.hooks import Refused
+from wakeful.kernel.kinds import Kind
 from wakeful.triggers import to_ms
 
 
@@ -44,13 +45,13 @@ class Hooks:
 
     @staticmethod
     def _note(tx, what, run):
-        noted = json.loads(tx.journal.get_meta([what]).get(what, "[]"))
-        tx.journal.set_meta({what: json.dumps([*noted, run_text(run.id)])})
+        noted = json.loads(tx.facts.of([what]).get(what, "[]"))
+        tx.facts.put({what: json.dumps([*noted, run_text(run.id)])})
 
 
 async def noted(scheduler, what):
     """The runs it was called for, as they are on record."""
-    found = await scheduler.look(lambda tx: tx.journal.get_meta([what]))
+    found = await scheduler.look(lambda tx: tx.facts.of([what]))
     return json.loads(found.get(what, "[]"))
 
 

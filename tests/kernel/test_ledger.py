@@ -10,7 +10,8 @@ from tests.kernel.scene import at, failing, virtual
 from tests.kernel.tallying import HOURLY, tally
 from wakeful import ApprovalNeeded, Cron, Every, InvalidSetting, JobNotFound, Once, Ping, Retention, SlotNotFound, ids
 from wakeful.kernel.actions.authorization import Rights
-from wakeful.kernel.kinds import Kind, Refused
+from wakeful.kernel.hooks import Refused
+from wakeful.kernel.kinds import Kind
 from wakeful.kernel.views.ledger import ledger_of_job
 from wakeful.triggers.moments import to_ms
 
@@ -124,6 +125,34 @@ async def test_errors_that_delay_a_job_are_why_its_slots_were_passed_over(scene)
         assert (await tally(scheduler)).waiting.keys() <= {"backing_off"}
         await scene.sleep("2m30s")  # within a wait, with slots that have passed
         assert (await tally(scheduler)).waiting.keys() == {"backing_off"}
+
+
+@pytest.mark.promise("X25", "D5")
+@virtual
+async def test_slots_that_waited_in_backoff_keep_that_reason_when_a_person_starts_the_job(scene):
+    async with scene.scheduler() as scheduler:
+        scene.act = failing()
+        await scheduler.add_job("a", Every("1m", anchor=at(days=-1)), backoff=["10m"], max_errors=0)
+        await scheduler.start()
+        await scene.sleep("5m30s")
+        assert (await tally(scheduler)).waiting == {"backing_off": 4}
+
+        async def slow(run):
+            await scene.sleep("2m")
+
+        scene.act = slow
+        await scheduler.run_job("a")
+        await scene.sleep("70s")
+        found = await tally(scheduler)
+        assert (found.passed_over, found.waiting) == ({"backing_off": 4}, {"already_running": 1})
+        await scene.sleep("1m")
+        found = await tally(scheduler)
+        assert found.passed_over == {"backing_off": 4, "already_running": 2}
+        skips = {skip["reason"]: skip["count"] for skip in (await scheduler.explain("a")).facts["skips"]}
+        assert skips == {"backing_off": 4, "already_running": 2}
+        assert (found.due, found.ran) == (7, 1)
+        await scene.sleep("1m")
+        assert (await tally(scheduler)).running == 1  # the backoff is over
 
 
 @pytest.mark.promise("X25")

@@ -8,6 +8,7 @@ import pytest
 
 from tests.kernel.scene import at, virtual
 from tests.kernel.tallying import HOURLY, tally
+from wakeful import Every, Once
 
 CUTS = ("crash", "stop")
 
@@ -76,3 +77,35 @@ async def test_what_is_caught_up_within_a_time_is_covered_within_it_and_missing_
         await scene.sleep("1m")
         found = await tally(scheduler)
         assert (found.missing, found.merged) == expected
+
+
+@pytest.mark.promise("X25", "H4")
+@virtual
+async def test_slots_are_not_merged_into_a_run_that_waits_for_a_lane_and_never_starts(scene):
+    """The run that recovers needs two lanes: it has found one free, waits for the other, and a person cancels it."""
+
+    async def act(run):
+        await asyncio.sleep({"short": 600, "long": 1_500}.get(run.job, 60))
+
+    scene.act = act
+    first = scene.scheduler()
+    await first.open()
+    await first.add_job("a", Every("1m", anchor=at(0)), lanes={"one": 1, "two": 1})
+    await first.start()
+    await scene.sleep("1m30s")
+    await scene.crash(first)
+    async with scene.scheduler() as scheduler:
+        for name, lane in (("short", "one"), ("long", "two")):
+            await scheduler.add_job(name, Once(at(0, 1)), lanes={lane: 1}, priority=1)
+        await scheduler.start()
+        await scene.until(at(0, 15))
+        (waiting,) = [run for run in await scheduler.get_run_log("a") if run.status == "queued"]
+        assert waiting.reason == "recovery"
+        await scheduler.cancel_run(waiting.id)
+        await scene.sleep("30s")
+        found = await tally(scheduler)
+        assert (found.unaccounted, found.merged) == (0, 0), found
+        await scene.until(at(0, 27))
+        started = [run.slot for run in scene.of("a") if run.attempt == 1]
+        assert started[:2] == [at(0, 1), at(0, 26)], "what was missed meanwhile is caught up"
+        assert (await tally(scheduler)).unaccounted == 0

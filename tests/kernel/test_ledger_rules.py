@@ -79,7 +79,7 @@ async def test_a_ledger_begins_where_the_records_begin(scene):
         await scheduler.start()
         await scene.sleep("5h")
         kept = scene.clock.now() - 2 * HOUR
-        await scheduler.transact(lambda tx, _: tx.journal.set_meta({KEPT_FROM: str(kept)}))
+        await scheduler.transact(lambda tx, _: tx.facts.put({KEPT_FROM: str(kept)}))
         found = await scheduler.look(lambda tx: ledger_of_all(tx, 0))
         assert (int(found.since.timestamp() * 1000), found.total.due) == (kept, 2)
 

@@ -51,5 +51,5 @@ async def test_what_a_living_node_handles_is_no_orphan_and_a_program_without_job
         assert await scheduler.look(lambda tx: orphans(tx, ["theirs"])) == []
         now = scheduler.clock.now()
         other = NodeRow(7, "other", now, now, None, '{"kinds": ["theirs"]}')
-        await scheduler.transact(lambda tx, _: tx.journal.join(other))
+        await scheduler.transact(lambda tx, _: tx.members.join(other))
         assert await scheduler.look(orphans) == []

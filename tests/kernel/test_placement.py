@@ -8,9 +8,18 @@ from hypothesis import strategies as st
 
 from tests.kernel.scene import at, virtual
 from wakeful import InvalidJob, Manual, Once, Scheduler
-from wakeful.kernel.parking import GLOBAL_LANE, HANDLER, PLACE, SUSPECT_LANE, is_lane, labels_of, place_key, serves
-from wakeful.kernel.rules.option_fields import RESERVED_LANES, RESERVED_PREFIXES
+from wakeful.kernel.rules.option_reading import RESERVED_LANES, RESERVED_PREFIXES
 from wakeful.kernel.rules.options import read_options
+from wakeful.kernel.rules.parking import (
+    GLOBAL_LANE,
+    HANDLER,
+    PLACE,
+    SUSPECT_LANE,
+    is_lane,
+    labels_of,
+    place_key,
+    serves,
+)
 
 words = st.one_of(st.text("ab,[] ", min_size=1), st.text(min_size=1)).filter(str.isprintable)
 

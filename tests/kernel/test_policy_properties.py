@@ -9,12 +9,14 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from wakeful import Cron, Every, Interval, Once
-from wakeful.kernel.rules.options import DEFAULTS, LADDER, read_options, to_text
+from wakeful.kernel.rules.options import DEFAULTS, read_options, to_text
 from wakeful.kernel.rules.outcome import Result
 from wakeful.kernel.rules.policy import FLOOR_MS, due_slot, next_start, trigger_text
 from wakeful.kernel.rules.settle import settle
 from wakeful.store.records import JobDef, JobState, RunRow
 from wakeful.triggers.moments import from_ms
+
+LADDER = (30_000, 60_000, 300_000, 900_000, 3_600_000)
 
 BASE = 1_767_225_600_000  # 2026-01-01T00:00:00Z
 DAY = 86_400_000

@@ -9,9 +9,9 @@ import pytest
 
 from tests.kernel.scene import at, failing, virtual
 from wakeful import Every, Manual, NewJob, Once, Retention, Wait, ids
-from wakeful.kernel.engine import sweep
 from wakeful.kernel.engine.long_output import log_path, remove_files
-from wakeful.kernel.engine.sweep import Housekeeping
+from wakeful.kernel.loop import sweep
+from wakeful.kernel.loop.sweep import Housekeeping
 
 
 @pytest.mark.promise("X11")
@@ -204,7 +204,7 @@ async def test_a_bite_that_was_full_says_that_there_may_be_more(scene):
         await scene.until(at(0, 30, 30))
         await scheduler.stop()
         jobs = [ids.decode((await scheduler.get_job(name)).id)[1] for name in "ab"]
-        keep, cursors = Retention(days=0, runs_per_job=5), sweep.NOTHING_LEFT._replace(journal=True)
+        keep, cursors = Retention(days=0, runs_per_job=5), sweep.NOTHING_LEFT._replace(records=True)
 
         async def bite(size):
             nonlocal cursors, jobs
@@ -212,11 +212,11 @@ async def test_a_bite_that_was_full_says_that_there_may_be_more(scene):
                 lambda tx, context: sweep.prune(tx, context, keep, cursors, jobs, size=size)
             )
             cursors, jobs = found.cursors, list(found.crowded)
-            return len(found.deleted), len(jobs), cursors.journal
+            return len(found.deleted), len(jobs), cursors.records
 
         await scene.sleep("1m")
-        await scheduler.transact(lambda tx, _: tx.journal.set_meta({"clock_steady": '{"since": 0, "distance": 0}'}))
-        assert await bite(10) == (10, 2, True), "of the first job, which may have more, and of the journal"
+        await scheduler.transact(lambda tx, _: tx.facts.put({"clock_steady": '{"since": 0, "distance": 0}'}))
+        assert await bite(10) == (10, 2, True), "of the first job, which may have more, and of the other records"
         assert await bite(10) == (10, 2, True)
         left = await stored(scheduler)
         assert await bite(1000) == (left - 6, 0, False), "the last run is kept beside those"
@@ -286,5 +286,5 @@ async def test_of_events_and_actions_no_more_are_kept_than_said(scene):
         await scene.sleep("20m")
         events, actions = await kept()
         assert (events <= 45, actions) == (True, 20)
-        newest = await scheduler._store.read(lambda tx: tx.journal.event_ids())
+        newest = await scheduler._store.read(lambda tx: tx.events.ids())
         assert newest[1] >= 120, "the newest stay"

@@ -6,8 +6,10 @@ Only a SQLite store is a file.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import shutil
+import sqlite3
 from datetime import timedelta
 from pathlib import Path
 
@@ -19,7 +21,7 @@ from tests.kernel.scene import at, virtual
 from tests.service.real_time import PATIENCE, Watch, real
 from tests.store.sqlite_template import lay_out
 from tests.waiting import eventually
-from wakeful import Every, Manual, Once, Scheduler, StoreGone
+from wakeful import Every, Manual, NewJob, Once, Scheduler, StoreGone
 
 pytestmark = pytest.mark.promise("X26")
 
@@ -77,6 +79,54 @@ async def test_it_is_noticed_within_a_sweep_and_the_engine_stops(scene, lose):
                 await call()
         await scene.sleep("3d")
         assert scene.runs == []
+
+
+def checkpointed(file):
+    with contextlib.closing(sqlite3.connect(file)) as other:
+        assert other.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()[0] == 0
+
+
+def size_of(file):
+    return file.stat().st_size
+
+
+@virtual
+async def test_a_backup_that_is_copied_over_the_file_is_noticed_too(scene, tmp_path):
+    file, backup = Path(scene.url.removeprefix("sqlite:///")), tmp_path / "backup.db"
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        checkpointed(file)
+        shutil.copyfile(file, backup)
+        await scheduler.add_jobs([NewJob(f"job-{number}", Manual(), payload="x" * 5_000) for number in range(50)])
+        checkpointed(file)
+        await scene.sleep("1m")
+        shutil.copyfile(backup, file)
+        await scene.sleep(timedelta(milliseconds=scene.tuning.sweep_ms))
+        assert scheduler.get_status() == "stopped"
+        for call in (lambda: scheduler.add_job("b", Manual()), scheduler.list_jobs, scheduler.start):
+            with pytest.raises(StoreGone, match="was overwritten while it was in use"):
+                await call()
+
+
+@virtual
+async def test_a_file_that_a_person_vacuums_stays_in_use(scene):
+    file = Path(scene.url.removeprefix("sqlite:///"))
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        for payload in ("x" * 5_000, None):
+            jobs = [NewJob(f"job-{number}", Manual(), payload=payload) for number in range(50)]
+            await scheduler.add_jobs(jobs, if_exists="update")
+            checkpointed(file)
+            await scene.sleep("2s")
+        before = size_of(file)
+        with contextlib.closing(sqlite3.connect(file)) as other:
+            other.execute("VACUUM")
+        checkpointed(file)
+        assert size_of(file) < before
+        await scene.sleep("2s")
+        await scheduler.add_job("b", Once(at(0)))
+        await scene.sleep("2s")
+        assert [run.job for run in scene.runs] == ["b"]
 
 
 @WAYS

@@ -10,7 +10,7 @@ from tests.kernel.scene import at, failing, virtual
 from wakeful import ActionNotFound, After, ApprovalNeeded, CannotUndo, Every, Once
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.selections import JobSelection
-from wakeful.kernel.engine.sweep import Retention
+from wakeful.kernel.loop.sweep import Retention
 from wakeful.kernel.rules.policy import add_note
 
 ANN = Rights("ann", admin_kinds=True, via="api")
@@ -279,7 +279,7 @@ async def test_an_edit_since_stays_when_the_pause_before_it_is_undone(scene):
         await scheduler.update_job("a", trigger=Every("6h"))
         await scheduler.undo()
         job = await scheduler.get_job("a")
-        assert (job.status, job.trigger.describe(), job.next_run_at) == ("idle", "every 6 hours", at(6))
+        assert (job.status, job.schedule, job.next_run_at) == ("idle", "every 6 hours", at(6))
 
 
 @pytest.mark.promise("X27")

@@ -8,7 +8,7 @@ import pytest
 
 from tests.kernel.scene import at, virtual
 from wakeful import Defer, Every, Manual, NewJob, Once, SchedulerShutdownError, Skip, Wait
-from wakeful.kernel.engine.handlers import CANCEL_GRACE_S
+from wakeful.kernel.loop.handlers import CANCEL_GRACE_S
 
 
 def deaf(scene, end, ends="success"):

@@ -7,8 +7,8 @@ import pytest
 from tests.kernel.scene import at, failing, virtual
 from wakeful import Every, Manual, ids
 from wakeful.errors import StoreUnreachable
-from wakeful.kernel.engine.config import Tuning
-from wakeful.kernel.rules.verdict import Facts, Line, Unsteady, judge, span
+from wakeful.kernel.loop.config import Tuning
+from wakeful.kernel.rules.verdict import Facts, Failing, Line, Unsteady, judge, span
 
 NOW = 1_800_000_000_000
 MINUTE, HOUR = 60_000, 3_600_000
@@ -102,17 +102,17 @@ GONE = "Stalled: no server is running, and nothing starts until one does (wakefu
             "Four things need you: 3 alerts and 1 approval. The rest is well but for 2 acknowledged alerts.",
         ),
         (
-            {**NEEDS, "failing": (("b", NOW - HOUR),)},
+            {**NEEDS, "failing": (Failing("b", NOW - HOUR),)},
             "needs_you",
             "Four things need you: 3 alerts and 1 approval. Failing: b failed 1h ago and has not succeeded since.",
         ),
         (
-            {"failing": (("backup", NOW - 72 * HOUR),), "acknowledged": 1},
+            {"failing": (Failing("backup", NOW - 72 * HOUR),), "acknowledged": 1},
             "failing",
             "Failing: backup failed 3d ago and has not succeeded since.",
         ),
         (
-            {"failing": (("b", NOW - HOUR), ("a", NOW - 2 * HOUR)), **LATE},
+            {"failing": (Failing("b", NOW - HOUR), Failing("a", NOW - 2 * HOUR)), **LATE},
             "failing",
             f"Failing: 2 jobs failed and have not succeeded since, a 2h ago. {BEHIND}",
         ),

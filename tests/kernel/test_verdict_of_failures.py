@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.scene import at, virtual
-from wakeful import Cron, Every, Manual, NewJob, Once, Ping, Retention, TransientError
-from wakeful.kernel.cluster.lease_times import LeaseTimes
+from wakeful import Cron, Every, Manual, NewJob, Once, Ping, Retention, TransientError, Wait
+from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.kernel.rules.steadiness import fails_often
 from wakeful.kernel.views import standing
 
@@ -54,6 +54,30 @@ async def test_a_weekly_job_that_failed_is_not_well_until_it_succeeds(scene):
 
 
 @virtual
+async def test_a_job_whose_last_run_did_not_report_its_end_is_not_well_until_one_does(scene):
+    async def act(run):
+        if len(scene.runs) == 1:
+            raise Wait(at(2))
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("backup", Cron("0 1 * * 4"))
+        await scheduler.start()
+        await scene.until(at(1, 30))
+        assert (await scheduler.get_verdict()).well, "it is on its way"
+        await scene.until(at(2, days=3))
+        verdict = await scheduler.get_verdict()
+        assert verdict == ("failing", "Failing: backup ended as unknown 3d ago and has not succeeded since.")
+        job = await scheduler.get_job("backup")
+        assert (job.consecutive_errors, job.last_outcome, job.last_error) == (
+            *(0, "unknown"),
+            "no report of its end arrived before its deadline",
+        )
+        await scene.until(at(2, days=7))
+        assert (await scheduler.get_verdict()).well
+
+
+@virtual
 async def test_a_job_that_is_being_tried_again_is_not_called_failing_yet(scene):
     scene.act = failing_at(0)
     async with scene.scheduler() as scheduler:
@@ -88,6 +112,17 @@ ENDS = {
     "three of ten, as usual": (".x..x..x.." * 10, False),
     "too few to say": (".x.", False),
 }
+
+
+@virtual
+async def test_a_weekly_job_of_which_every_other_run_fails_is_not_well(scene):
+    scene.act = failing_at(0, 2, 4)
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("backup", Cron("0 1 * * 4"))
+        await scheduler.start()
+        await scene.until(at(2, days=21))
+        verdict = await scheduler.get_verdict()
+        assert verdict == ("failing", "Failing: backup failed 2 of its last 4 runs.")
 
 
 @pytest.mark.parametrize(("ends", "expected"), ENDS.values(), ids=ENDS)

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kernel.scene import at, settled_slots, virtual
 from tests.kernel.stepping import clock_steps
-from wakeful import Every, Manual, Once, Retention
+from wakeful import Every, Interval, Manual, Once, Retention
 
 
 @pytest.mark.promise("H2", "X11")
@@ -114,6 +114,29 @@ async def test_a_job_that_was_stored_while_the_clock_was_ahead_runs_once_it_is_r
         await scheduler.start()
         assert await clock_steps(scheduler) == (2 if running else 1), "each is noticed once"
         tally = (await scheduler.get_ledger(since=at(days=-1))).total
+        assert tally.unaccounted == 0
+        assert len({(run.job, run.slot) for run in scene.runs}) == len(scene.runs)
+
+
+@pytest.mark.promise("H2", "X31")
+@pytest.mark.parametrize("restarted", [False, True], ids=["running", "restarted"])
+@virtual
+async def test_a_job_keeps_its_pace_however_often_the_clock_is_set_back(scene, restarted):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("10m"))
+        await scheduler.add_job("b", Interval("10m", start=at(0, 10)))
+        await scheduler.start()
+        for _ in range(3):
+            await scene.sleep("5m")
+            scene.step(days=-4, seconds=-7)
+            if restarted:
+                await scheduler.stop()
+                await scheduler.start()
+            began = len(scene.runs)
+            await scene.sleep("6h")
+            for name in "ab":
+                assert len([run for run in scene.runs[began:] if run.job == name]) >= 35, name
+        tally = (await scheduler.get_ledger(since=at(days=-20))).total
         assert tally.unaccounted == 0
         assert len({(run.job, run.slot) for run in scene.runs}) == len(scene.runs)
 

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 from wakeful import InvalidJob
 from wakeful.kernel.domain import Domain
 from wakeful.kernel.engine.alerts import close_alert, open_alert
-from wakeful.kernel.kinds import Kind, Refused
+from wakeful.kernel.hooks import Refused
+from wakeful.kernel.kinds import Kind
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -56,7 +57,7 @@ def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: 
 
     letter = tx.of(Letters).end(run.id, arrived=result.outcome == "success")
     if letter is not None:
-        tx.journal.emit("letter", {"type": "sent" if result.outcome == "success" else "returned", "letter": letter})
+        tx.events.emit("letter", {"type": "sent" if result.outcome == "success" else "returned", "letter": letter})
 
 
 def _prune(tx: Transaction, before: int, limit: int) -> int:

@@ -7,9 +7,9 @@ from typing import Annotated
 import typer
 
 from tests.sample.tables import Letters
-from wakeful.cli.opening import change, read
-from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say
+from wakeful.console.opening import change, read
+from wakeful.console.place import Db, chosen
+from wakeful.console.saying import say
 
 app = typer.Typer(help="Letters and stamps.")
 

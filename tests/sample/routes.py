@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter
 
 from tests.sample.tables import Letters
-from wakeful.api.auth import Anyone
-from wakeful.api.wiring import Sched
+from wakeful.routing.auth import Anyone
+from wakeful.routing.wiring import Sched
 
 router = APIRouter(prefix="/api/letters", tags=["letters"])
 

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.store.rows import Verbs
 
 
-class Letters:
+class Letters(Verbs):
     """Verbs on letters and stamps."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
     def stamps(self) -> int:
-        found = self._session.rows("SELECT left_over FROM stamps WHERE sheet = 1")
-        return int(found[0][0]) if found else 0
+        return self._count("SELECT left_over FROM stamps WHERE sheet = 1")
 
     def buy(self, number: int) -> int:
         """How many there are then."""

@@ -16,8 +16,8 @@ import pytest
 from tests.sample.tables import Letters
 from tests.store.postgres_server import postgres_url
 from wakeful import Every, Once, Retention, Scheduler, domains, ids
-from wakeful.kernel.cluster.lease_times import LeaseTimes
-from wakeful.kernel.engine.config import Tuning
+from wakeful.kernel.loop.config import Tuning
+from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.testing import VirtualClock, run
 
 ROOT = Path(__file__).parents[2]

@@ -74,13 +74,14 @@ def test_exceptions_are_raised_in_the_caller(scheduler):
         scheduler.on_job_due("a", lambda a, b: None)
 
 
-def test_a_call_that_would_wait_for_itself_is_refused(scheduler):
+@pytest.mark.parametrize("call", ["list_jobs", "close"])
+def test_a_call_that_would_wait_for_itself_is_refused(scheduler, call):
     said, ended = [], threading.Event()
 
     @scheduler.on_job_due("bad")
     async def bad():
         try:
-            scheduler.list_jobs()
+            getattr(scheduler, call)()
         except SchedulerError as error:
             said.append(str(error))
         finally:

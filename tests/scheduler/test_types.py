@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.house.source import PACKAGE, ROOT
-from wakeful.kernel.rules.option_types import JobOptions
+from wakeful.kernel.rules.option_fields import JobOptions
 from wakeful.kernel.rules.options import OPTION_NAMES
 
 GOOD = """

@@ -13,7 +13,7 @@ import pytest
 
 from tests.service.real_time import PATIENCE, Watch, make, real
 from wakeful import Manual, Once
-from wakeful.kernel.engine.config import Tuning
+from wakeful.kernel.loop.config import Tuning
 from wakeful.store import bell
 from wakeful.store.bell import Bell, ring
 from wakeful.testing import VirtualClock, run

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.service.real_time import PATIENCE, real
-from wakeful import Once, Scheduler, sync
+from wakeful import Once, Scheduler, SchedulerNotOpen, sync
 
 pytestmark = pytest.mark.promise("H4")
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
@@ -100,12 +100,13 @@ async def test_other_runs_are_cut_off_where_the_handler_does_not_want_to_wait_fo
         assert [run.outcome for run in await scheduler.get_run_log("long")][-1] == "cancelled"
 
 
-def test_a_plain_handler_stops_its_scheduler_from_its_thread(tmp_path):
+@pytest.mark.parametrize("how", ["stop", "close"])
+def test_a_plain_handler_stops_its_scheduler_from_its_thread(tmp_path, how):
     with sync.Scheduler(url(tmp_path), timezone="UTC") as scheduler:
 
         @scheduler.on_job_due("job")
         def handler(run):
-            scheduler.stop()
+            getattr(scheduler, how)()
             return "all done"
 
         scheduler.add_job("a", Once(PAST))
@@ -114,3 +115,24 @@ def test_a_plain_handler_stops_its_scheduler_from_its_thread(tmp_path):
         ended.join(PATIENCE / 2)
         assert not ended.is_alive()
     assert asyncio.run(outcomes(tmp_path)) == ([("success", "all done")], [])
+
+
+def test_a_scheduler_that_only_its_handler_closes_is_closed_and_may_be_opened_again(tmp_path):
+    scheduler, ended = sync.Scheduler(url(tmp_path), timezone="UTC"), []
+
+    @scheduler.on_job_due("job")
+    def handler(run):
+        scheduler.close()
+        ended.append(run.id)
+
+    for number in range(2):
+        scheduler.open()
+        scheduler.add_job(f"a{number}", Once(PAST))
+        scheduler.run_forever()
+        for thread in threading.enumerate():
+            if thread.name in ("wakeful-close", "wakeful-sync"):
+                thread.join(PATIENCE / 2)
+        with pytest.raises(SchedulerNotOpen):
+            scheduler.list_jobs()
+    with scheduler:
+        assert [run.outcome for run in scheduler.get_run_log()] == ["success"] * len(ended) == ["success"] * 2

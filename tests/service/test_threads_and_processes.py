@@ -13,8 +13,8 @@ import pytest
 
 from tests.service.real_time import Gate, Watch, make, real
 from wakeful import Manual, NewJob, Once, SchedulerShutdownError, StoreLocked
-from wakeful.kernel.engine.config import Tuning
-from wakeful.kernel.engine.handlers import Threads
+from wakeful.kernel.loop.config import Tuning
+from wakeful.kernel.loop.handlers import Threads
 
 
 def soon(seconds=0.0):

@@ -212,6 +212,11 @@ class Employer(Staff, World):
         self.busy.clear()  # no one works on after a death
         await self._bounded(scheduler.agents.apply(self.agents, folder=self.path.parent))
 
+    def _is_begun(self, job_id: int, slot: int) -> bool:
+        """Slots of agents are not given to the world's own handlers: their runs are kept, and say it."""
+        sql = "SELECT 1 FROM runs WHERE job_id = ? AND slot = ? AND started_at IS NOT NULL"
+        return super()._is_begun(job_id, slot) or self._watch().execute(sql, (job_id, slot)).fetchone() is not None
+
     def _look(self) -> None:
         super()._look()
         self._look_at_agents()

@@ -8,21 +8,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from datetime import UTC, datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, ClassVar
+from zoneinfo import ZoneInfo
 
-from tests.simulation.agents import AGENTS, CLERK, RUNNER, SMITH, Employer, Ends
+from tests.simulation.agents import AGENTS, CLERK, RUNNER, SMITH, Employer
 from tests.simulation.invariants import Broken, Connection
 from tests.simulation.money import check_money
-from wakeful import JobNotFound, Scheduler, SchedulerError
+from tests.simulation.world import FOR_EVER
+from wakeful import JobNotFound, Scheduler, SchedulerError, ids
 from wakeful.agents import Reply, Turn
 from wakeful.agents.work import MOST_ATTEMPTS
 from wakeful.kernel.engine.admission import SUSPECT_AFTER
 
 SENTRY, LEFT, RIGHT = "sentry", "left", "right"
 OPENS, CLOSES = 9, 17
-HOURS = {"start": f"{OPENS:02}:00", "end": f"{CLOSES}:00", "timezone": "UTC"}
+AHEAD = 8  # hours of Shanghai before UTC
+HOURS = {"start": f"{OPENS:02}:00", "end": f"{CLOSES}:00"}
 AT_THE_DESK: dict[str, Any] = {
     "runner": RUNNER,
     "session": "desk",
@@ -30,6 +33,7 @@ AT_THE_DESK: dict[str, Any] = {
     "schedules": {"one": {"every": "11m", "prompt": "Type."}, "two": {"interval": "13m", "prompt": "File."}},
 }
 FAILED = ("error", "timeout")
+OURS = ("StoreFull",)  # what is no failure of an item
 
 
 class Bureau(Employer):
@@ -60,7 +64,7 @@ class Bureau(Employer):
 
     async def asked(self, turn: Turn) -> Reply:
         number = turn.run._row.id
-        hour = datetime.fromtimestamp(self.clock.now() / 1000, UTC).hour
+        hour = datetime.fromtimestamp(self.clock.now() / 1000, ZoneInfo(self.zone)).hour
         if turn.agent == SENTRY and not OPENS <= hour < CLOSES:
             self.violations.append(f"A2: {turn.run.id} woke the sentry at {hour}:00, and only the interval asked")
         where = self._whose(turn)
@@ -108,6 +112,7 @@ class Bureau(Employer):
         self.events[text] = wake
 
     async def _stop_wakes(self) -> None:
+        """Events for the clerk wait from now on."""
         assert self._scheduler is not None
         await self._scheduler.pause_job(f"{CLERK}.wake")
 
@@ -118,6 +123,13 @@ class Bureau(Employer):
             with contextlib.suppress(JobNotFound):
                 await self._scheduler.resume_job(f"{agent}.wake")
 
+    async def _allow_work(self) -> None:
+        """Schedules that were disabled, because the server died again and again in their runs alone."""
+        assert self._scheduler is not None
+        for name in (f"{SMITH}.one", f"{SMITH}.two"):
+            with contextlib.suppress(JobNotFound):
+                await self._scheduler.resume_job(name)
+
     async def _run_desk(self) -> None:
         assert self._scheduler is not None
         await self._scheduler.run_job(f"{self.mood.choice((LEFT, RIGHT))}.{self.mood.choice(('one', 'two'))}")
@@ -126,17 +138,17 @@ class Bureau(Employer):
 
     def _look_at_agents(self) -> None:
         super()._look_at_agents()
-        check_money(self._connection())
-        ends = [(about, self.outcomes.get(number)) for number, about in self.turns]
-        for row in self._connection().execute("SELECT title FROM agent_work WHERE status = 'failed'"):
-            check_failed(row["title"], ends)
+        if self.days == FOR_EVER:  # charges are deleted with their days
+            check_money(self._connection())
+        for row in self._connection().execute("SELECT id, title FROM agent_work WHERE status = 'failed'").fetchall():
+            check_failed(self._connection(), row["id"], row["title"])
         check_starts(self._connection())
 
     async def _settle_down(self, ours: Any) -> None:
         self.calm = True
         if self._dead.is_set():
             await self._rebirth(ours)
-        for act in (self._rehire, self._allow_wakes):
+        for act in (self._rehire, self._allow_wakes, self._allow_work):
             with contextlib.suppress(SchedulerError):
                 await self._bounded(act())
         await super()._settle_down(ours)
@@ -146,12 +158,15 @@ class Heartless(Bureau):
     """Nothing wakes the agents but events."""
 
     agents: ClassVar[dict[str, Any]] = {name: {"runner": RUNNER} for name in (CLERK, SMITH, RIGHT)}
-    weights: ClassVar[dict[str, int]] = {"_pass_time": 10, "_event": 10, "_dismiss": 6, "_rehire": 6}
+    weights: ClassVar[dict[str, int]] = {
+        "_pass_time": 10, "_event": 10, "_dismiss": 6, "_rehire": 6, "_stop_wakes": 3, "_allow_wakes": 3,
+    }  # fmt: skip
 
 
 class Evening(Bureau):
-    """The sentry alone, again and again at the end of its hours."""
+    """The sentry alone, again and again at the end of its hours, which are those of another zone."""
 
+    zone = "Asia/Shanghai"
     agents: ClassVar[dict[str, Any]] = {
         SENTRY: {"runner": RUNNER, "heartbeat": {"every": "5m", "prompt": "Look out.", "active_hours": HOURS}}
     }
@@ -159,26 +174,54 @@ class Evening(Bureau):
 
     async def _evening(self) -> None:
         """From half an hour before the hours end until half an hour after that."""
-        begins = (CLOSES * 60 - 30) * 60_000
+        begins = ((CLOSES - AHEAD) * 60 - 30) * 60_000
         await asyncio.sleep((begins - self.clock.now()) % 86_400_000 / 1000)
         await asyncio.sleep(3600)
 
 
-def check_failed(title: str, ends: Ends) -> None:
+class Archive(Bureau):
+    """Agents that are asked once a month, while what is older than a week is deleted."""
+
+    agents: ClassVar[dict[str, Any]] = {
+        CLERK: {"runner": RUNNER, "schedules": {"month": {"cron": "0 9 1 * *", "prompt": "Sum up."}}},
+        LEFT: {**AT_THE_DESK, "schedules": {"one": {"cron": "30 9 1 * *", "prompt": "Type."}}},
+    }
+    weights: ClassVar[dict[str, int]] = {"_month": 10, "_kill": 2, "_restart": 1}
+
+    def __init__(self, seed: int, folder: Path) -> None:
+        super().__init__(seed, folder)
+        self.days, self.history = 7, 3
+
+    async def _month(self) -> None:
+        """The machine sleeps for a month; after that the clock must be steady for hours before anything is deleted."""
+        self.clock.step(timedelta(days=31))
+        self._stepped = self.clock.boot()
+        await asyncio.sleep(7 * 3600)
+
+
+def check_failed(connection: Connection, number: int, title: str) -> None:
     """An item is set aside for failures of its own, or for deaths in a row that its run is blamed for."""
-    own = sum(title in about and outcome in FAILED for about, outcome in ends)
-    deaths = sum(title in about and outcome == "crashed" for about, outcome in ends)
+    rows = connection.execute(
+        "SELECT r.outcome, d.error_type FROM runs r JOIN run_details d ON d.run_id = r.id WHERE d.output LIKE ?",
+        (f'%"{ids.encode("wrk", number)}"%',),
+    ).fetchall()
+    own = sum(row["outcome"] in FAILED and row["error_type"] not in OURS for row in rows)
+    deaths = sum(row["outcome"] == "crashed" for row in rows)
     if own + max(0, deaths - SUSPECT_AFTER + 1) < MOST_ATTEMPTS:
         raise Broken(f"X14: {title} failed after {own} failures of its own and {deaths} deaths of its server")
 
 
 def check_starts(connection: Connection) -> None:
-    """While an item is ready, a start of the agent that works on such items is ahead, waits or runs."""
+    """While an item is ready, a start of the agent that works on such items is ahead, waits or runs.
+
+    Unless all its schedules are disabled, because the server died in their runs again and again: there is an alert.
+    """
     if connection.execute("SELECT 1 FROM agent_work WHERE status = 'ready'").fetchone() is None:
         return
     rows = connection.execute(
         "SELECT s.due_at, s.next_at, s.run_id, nullif(s.queued, 0) FROM jobs j JOIN job_state s ON s.job_id = j.id "
-        "WHERE j.removed_at IS NULL AND j.name IN (?, ?)",
+        "WHERE j.removed_at IS NULL AND j.name IN (?, ?) AND (s.enabled = 1 OR NOT EXISTS (SELECT 1 FROM alerts a "
+        "WHERE a.job_id = j.id AND a.kind = 'disabled' AND a.closed_at IS NULL))",
         (f"{SMITH}.one", f"{SMITH}.two"),
     ).fetchall()
     if rows and not any(value is not None for row in rows for value in row):

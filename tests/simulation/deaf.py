@@ -6,7 +6,7 @@ import asyncio
 import random
 
 from tests.simulation.invariants import Broken, Connection
-from wakeful.kernel.engine.handlers import CANCEL_GRACE_S
+from wakeful.kernel.loop.handlers import CANCEL_GRACE_S
 
 #: How long after the grace it may take until it is on record: a turn, and a few tries on a full disk.
 PATIENCE_S = 30

@@ -137,6 +137,13 @@ def check_words(tx: Transaction, connection: Connection, name: str, *, may_be_pa
     ).fetchone()
     if asking is not None and issue is None:
         raise Broken(f"K16: a run of {name} waits for a person, and it is shown as {status}, with no issue")
+    at_work = connection.execute(
+        "SELECT r.id FROM runs r JOIN workflow_runs w ON w.id = r.id WHERE w.workflow = ? AND r.status = 'active' "
+        "AND w.status = 'active'",
+        (name,),
+    ).fetchone()
+    if status == "idle" and at_work is not None:
+        raise Broken(f"K16: a run of {name} is at work, and it is shown as idle")
     reserved = connection.execute(
         "SELECT 1 FROM workflow_events WHERE workflow = ? AND status = 'reserved' LIMIT 1", (name,)
     ).fetchone()

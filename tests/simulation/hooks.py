@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from tests.simulation.invariants import Broken, Connection
-from wakeful.kernel.kinds import Kind, Refused
+from wakeful.kernel.hooks import Refused
+from wakeful.kernel.kinds import Kind
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -24,7 +26,7 @@ class Hooks:
     def __init__(self, chance: random.Random | None) -> None:
         """`chance`: decides which starts are refused; None: none is."""
         self._chance = chance
-        self.refused = 0
+        self.refused: Counter[str] = Counter()  # starts of each job
 
     def kinds(self, names: Iterable[str]) -> list[Kind]:
         return [Kind(name, admit=self._admit, claimed=self._claimed, ended=self._ended) for name in names]
@@ -32,20 +34,20 @@ class Hooks:
     def _admit(self, tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:
         if self._chance is None or self._chance.random() > 0.1:
             return None
-        self.refused += 1
+        self.refused[job.name] += 1
         wait = self._chance.choice((None, None, -1000, 0, 5_000, 600_000))
         return Refused("closed", "closed by chance", None if wait is None else tx.now + wait)
 
     @staticmethod
     def _claimed(tx: Transaction, context: Context, job: JobDef, run: RunRow) -> dict[str, object]:
-        tx.journal.set_meta({f"{HELD}{run.id}": "1"})
+        tx.facts.put({f"{HELD}{run.id}": "1"})
         return {"held": run.id}
 
     @staticmethod
     def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
         key = f"{ENDED}{run.id}"
-        times = int(tx.journal.get_meta([key]).get(key, "0")) + 1
-        tx.journal.set_meta({key: str(times), f"{HELD}{run.id}": ""})
+        times = int(tx.facts.of([key]).get(key, "0")) + 1
+        tx.facts.put({key: str(times), f"{HELD}{run.id}": ""})
 
     @staticmethod
     def check(connection: Connection) -> None:

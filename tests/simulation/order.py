@@ -31,7 +31,7 @@ class Order:
 
 class _Watched(Jobs):
     def __init__(self, jobs: Jobs, order: Order) -> None:
-        super().__init__(jobs._session, jobs._now)
+        super().__init__(jobs._session)
         self._order = order
 
     def due(self, now: int, limit: int) -> list[tuple[JobDef, JobState]]:

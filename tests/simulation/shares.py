@@ -73,11 +73,16 @@ class Sharing(World):
                 await self._resume_all(job.name)
         await self.clock.sleep("20m")  # so that all stand in line
         self.shares.clear()
+        self.hooks.refused.clear()
         await self.clock.sleep(f"{WINDOW_H}h")
         self._look()
         for what, group in self._groups.items():
-            check_shares(what, {job.name: self.shares[job.name] for job in group})
+            check_shares(what, {job.name: self._turns(job.name) for job in group})
         await super()._end()
+
+    def _turns(self, name: str) -> int:
+        """How often its turn came: a kind that refuses a start, by chance, has had it."""
+        return self.shares[name] + self.hooks.refused[name]
 
     async def _resume_all(self, name: str) -> None:
         assert self._scheduler is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.simulation.agency import Agency
@@ -83,7 +85,7 @@ def test_it_finds_an_item_that_is_not_claimed(monkeypatch: pytest.MonkeyPatch) -
 
     monkeypatch.setattr(AgentTables, "save_item", but_not_claims)
     found = _breaks()
-    assert "at once" in found or "is ready, and 1 runs did it" in found
+    assert "at once" in found or re.search(r"is ready, and [1-9]\d* runs did it", found)
 
 
 def test_it_finds_an_item_that_is_done_though_its_run_failed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from tests.simulation.bureau import Bureau, Evening, Heartless
+from tests.simulation.bureau import HOURS, Archive, Bureau, Evening, Heartless
 from tests.simulation.invariants import Broken
 from tests.simulation.world import live
-from wakeful.agents import session_lanes, wakes, work
+from wakeful.agents import defining, session_lanes, tables, wakes, work
 from wakeful.agents.belongings import moving
 from wakeful.agents.budgets import spending
 from wakeful.agents.budgets.rules import Charge
 from wakeful.agents.tables import AgentTables
 
-FIRST, STEPS = 60_000, 80
+FIRST, STEPS, FEW = 60_000, 80, 6
 
 
 def _breaks(seeds: int = 12, kind: type[Bureau] = Bureau) -> str:
     """The first broken promise these worlds find, or nothing."""
     for seed in range(FIRST, FIRST + seeds):
         try:
-            live(seed, 6 if kind is Evening else STEPS, kind)
+            live(seed, FEW if kind in (Archive, Evening) else STEPS, kind)
         except Broken as broken:
             return f"{seed}: {broken}"
     return ""
@@ -39,6 +39,20 @@ def test_it_finds_a_heartbeat_outside_its_hours(monkeypatch: pytest.MonkeyPatch)
     assert _breaks(1, Evening) == ""
     monkeypatch.setattr("wakeful.agents.hours.opening_of", lambda _tx, _agent: None)
     assert "A2:" in _breaks(kind=Evening)
+
+
+@pytest.mark.promise("A2")
+def test_it_finds_hours_that_are_kept_in_another_zone(monkeypatch: pytest.MonkeyPatch) -> None:
+    hours = defining._hours
+    monkeypatch.setattr(defining, "_hours", lambda beat: hours({**beat, "active_hours": {**HOURS, "timezone": "UTC"}}))
+    assert "A2:" in _breaks(kind=Evening)
+
+
+@pytest.mark.promise("C4")
+def test_it_finds_a_session_that_is_deleted_before_its_next_use(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert _breaks(1, Archive) == ""
+    monkeypatch.setattr(tables, "_UNUSED", "1 = 1")
+    assert "goes on in None" in _breaks(kind=Archive)
 
 
 @pytest.mark.promise("C4")
@@ -62,12 +76,18 @@ def test_it_finds_events_that_nobody_hears_when_their_agent_is_back(monkeypatch:
     assert "A4:" in _breaks(kind=Heartless)
 
 
+@pytest.mark.promise("A4")
+def test_it_finds_events_that_nobody_hears_when_their_agent_is_resumed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wakes, "resumed", lambda *_: None)
+    assert "A4:" in _breaks(kind=Heartless)
+
+
 @pytest.mark.promise("X14")
 def test_it_finds_an_item_that_fails_because_its_server_died(monkeypatch: pytest.MonkeyPatch) -> None:
     after = work.after
 
-    def counting_deaths(item: work.WorkItem, outcome: str, error: str | None, *, is_blamed: bool) -> work.WorkItem:
-        return after(item, outcome, error, is_blamed=is_blamed or outcome == "crashed")
+    def counting_deaths(item: work.WorkItem, outcome: str, error: str | None, **known: bool) -> work.WorkItem:
+        return after(item, "error" if outcome == "crashed" else outcome, error, **known)
 
     monkeypatch.setattr(work, "after", counting_deaths)
     assert "X14:" in _breaks(120)

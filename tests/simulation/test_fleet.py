@@ -11,8 +11,8 @@ from wakeful.kernel.cluster import membership
 from wakeful.kernel.engine import turn
 from wakeful.kernel.engine.admission import Admission
 from wakeful.store.jobs import Jobs
-from wakeful.store.journal import Journal
 from wakeful.store.lanes import Lanes, Load
+from wakeful.store.members import Members
 from wakeful.store.records import NodeRow, Standing
 
 SEEDS = range(8)
@@ -78,7 +78,7 @@ def test_an_ambush_alone_breaks_nothing() -> None:
 def test_it_finds_a_node_that_claims_after_it_was_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim that does not ask whether its node was taken over from: neither alone nor with what is due."""
     alive = Standing(draining=False, held=0, parked=True)
-    monkeypatch.setattr(Journal, "standing", lambda _self, _node_id, *, parked: alive)
+    monkeypatch.setattr(Members, "standing", lambda _self, _node_id, *, parked: alive)
     monkeypatch.setattr(Jobs, "due_for", lambda self, _node_id, now, limit, *, parked: (alive, self.due(now, limit)))
     assert "which was taken over from" in _breaks(range(4), Ambush)
 
@@ -107,22 +107,22 @@ def test_it_finds_a_node_that_is_taken_over_though_it_was_heard_of_since(monkeyp
     """Taking over without comparing what was read with what is there now, where reading and writing lie apart."""
     seen: dict[int, NodeRow] = {}
 
-    def long_ago(self: Journal, since: int) -> list[NodeRow]:
+    def long_ago(self: Members, since: int) -> list[NodeRow]:
         nodes = [seen.setdefault(node.id, node) for node in self.alive()]
         return [node for node in nodes if node.seen_at < since]
 
-    def take(self: Journal, silent: NodeRow, by: int, now: int) -> bool:
+    def take(self: Members, silent: NodeRow, by: int, now: int) -> bool:
         sql = "UPDATE nodes SET stopped_at = ?, taken_by = ? WHERE id = ?"
         return self._session.execute(sql, (now, by, silent.id)) == 1
 
-    monkeypatch.setattr(Journal, "silent", long_ago)
+    monkeypatch.setattr(Members, "silent", long_ago)
     monkeypatch.setattr(membership.PeerObserver, "heard_lately", lambda _self, _node_id: False)
-    monkeypatch.setattr(Journal, "take_over", take)
+    monkeypatch.setattr(Members, "take_over", take)
     assert "it is well" in _breaks()
 
 
 def test_it_finds_runs_that_no_node_takes_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Journal, "silent", lambda _self, _since: [])
+    monkeypatch.setattr(Members, "silent", lambda _self, _since: [])
     assert "has been dead" in _breaks()
 
 

@@ -12,7 +12,8 @@ from tests.simulation.world import World, live
 from wakeful import Every, Trigger
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import pausing
-from wakeful.kernel.engine import claim, clock_watch, ending, stretches, sweep
+from wakeful.kernel.engine import claim, ending, stretches
+from wakeful.kernel.loop import clock_watch, sweep
 from wakeful.kernel.rules import ledger, settle
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.reigns import members_of

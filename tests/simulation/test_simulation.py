@@ -12,11 +12,11 @@ from tests.simulation.faulty_store import Faults
 from tests.simulation.invariants import Broken
 from tests.simulation.world import CROWDED, World, live
 from wakeful import Once, Trigger
-from wakeful.kernel import parking
-from wakeful.kernel.engine import admission, ending, sweep, turn
-from wakeful.kernel.engine.handlers import Active
-from wakeful.kernel.engine.loop import Engine
-from wakeful.kernel.rules import option_fields
+from wakeful.kernel.engine import admission, ending, turn
+from wakeful.kernel.loop import sweep
+from wakeful.kernel.loop.handlers import Active
+from wakeful.kernel.loop.loop import Engine
+from wakeful.kernel.rules import option_fields, parking
 from wakeful.scheduler import core
 from wakeful.store import priorities
 from wakeful.store.jobs import Jobs

@@ -10,7 +10,7 @@ from tests.simulation.invariants import Broken
 from tests.simulation.tangles import ALL, Tangled
 from tests.simulation.world import live
 from wakeful import Noop
-from wakeful.workflows import adding, checkpoints, cut_off, deploying, handler_context, hooks, working
+from wakeful.workflows import adding, checkpoints, cut_off, deploying, handler_context, hooks, views, working
 from wakeful.workflows.approving import Approval, Seen
 from wakeful.workflows.handler_context import HandlerContext
 from wakeful.workflows.running import Attempt
@@ -120,3 +120,14 @@ def test_it_finds_events_that_are_hidden_behind_a_hundred_others(monkeypatch: py
 def test_it_finds_a_producer_that_two_consumers_starve(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rounds, "MAX_ROUNDS", 10**6)
     assert "is due for" in _breaks("rally")
+
+
+@pytest.mark.promise("K16")
+def test_it_finds_a_run_of_a_handler_that_was_taken_out_and_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_deployed(tx: Any, name: str) -> list[Any]:
+        table = tx.of(Workflows)
+        found = [table.latest(handler.job_id) for handler in table.handlers(name)]
+        return [one for one in found if one is not None and one.status == "active"]
+
+    monkeypatch.setattr(views, "in_progress", of_deployed)
+    assert "is at work, and it is shown as idle" in _breaks("deadly")

@@ -12,7 +12,7 @@ from tests.simulation.invariants import Broken, Ledger, check, check_lanes
 from tests.simulation.node import Node, NodeStore, Weather
 from tests.simulation.people import LANES, People
 from wakeful import Run
-from wakeful.kernel.cluster.lease_times import LeaseTimes
+from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.triggers.moments import to_ms
 
 MAX_RUNNING = 4

@@ -59,6 +59,7 @@ class World(People):
     follows_merges = False  # whether each slot that is merged is followed to its run
 
     loop: type[VirtualLoop] = VirtualLoop  # what its time passes on
+    zone = "UTC"  # of what names none
     kinds = (*People.kinds, ("deaf", 8))
     labels: tuple[str, ...] = ("gpu", "eu", "[1]")  # what nodes may have and jobs may ask for
 
@@ -154,7 +155,7 @@ class World(People):
                 clock=self.clock,
                 node=f"node-{self.deaths}",
                 seed=self.rng.getrandbits(32),
-                timezone="UTC",
+                timezone=self.zone,
                 labels=self.carried,
                 kinds=self.hooks.kinds(kind for kind, _ in self.kinds),
                 retention=Retention(days=self.days, runs_per_job=self.history, check_every=self.history),

@@ -39,7 +39,7 @@ def attempt(url):
     async def main():
         store = await opened(url)
         try:
-            await store.write(lambda tx: tx.journal.set_meta({"written by": os.getpid()}))
+            await store.write(lambda tx: tx.facts.put({"written by": os.getpid()}))
         finally:
             await store.close()
     try:

@@ -98,6 +98,15 @@ class PostgresServer:
             connection.execute(f"CREATE DATABASE {name}")
         return self.url(name)
 
+    def dump(self, url: str) -> str:
+        """A database as SQL that any client can run."""
+        self._call("pg_dump", "--inserts", "--no-owner", "--no-privileges", "-d", url, "-f", str(self.folder / "dump"))
+        lines = (self.folder / "dump").read_text(encoding="utf-8").splitlines()
+        wanted = [
+            line for line in lines if line and not line.startswith(("--", "\\", "SET ", "SELECT pg_catalog.set_config"))
+        ]
+        return "\n".join([*wanted, ""])
+
     # -- who runs it, and from where ----------------------------------------------------------------------------------
 
     def _call(self, program: str, *arguments: str) -> None:

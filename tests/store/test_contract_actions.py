@@ -84,20 +84,20 @@ def test_an_action_that_did_several_things_is_one(store):
 
 @pytest.mark.promise("X27")
 def test_a_snooze_is_taken_back_where_it_is_still_so(store):
-    store.write(lambda tx: tx.journal.snooze_job(5, 900))
-    assert store.write(lambda tx: tx.journal.unsnooze_job(5, 800, None)) is False
-    assert store.write(lambda tx: tx.journal.unsnooze_job(5, 900, 700)) is True
-    assert store.read(lambda tx: tx.journal.job_snoozed_until(5)) == 700
-    assert store.write(lambda tx: tx.journal.unsnooze_job(5, 700, None)) is True
-    assert store.read(lambda tx: tx.journal.job_snoozed_until(5)) is None
-    assert store.write(lambda tx: tx.journal.unsnooze_alert(1, 700, None)) is False
-    assert store.read(lambda tx: tx.journal.open_alerts_about([5])) == []
+    store.write(lambda tx: tx.alerts.snooze_job(5, 900))
+    assert store.write(lambda tx: tx.alerts.unsnooze_job(5, 800, None)) is False
+    assert store.write(lambda tx: tx.alerts.unsnooze_job(5, 900, 700)) is True
+    assert store.read(lambda tx: tx.alerts.job_snoozed_until(5)) == 700
+    assert store.write(lambda tx: tx.alerts.unsnooze_job(5, 700, None)) is True
+    assert store.read(lambda tx: tx.alerts.job_snoozed_until(5)) is None
+    assert store.write(lambda tx: tx.alerts.unsnooze(1, 700, None)) is False
+    assert store.read(lambda tx: tx.alerts.open_about([5])) == []
     assert store.read(lambda tx: tx.jobs.parts_of_states([5], ("paused",))) == {}
 
 
 @pytest.mark.promise("X25")
 def test_the_latest_reason_of_each_job_is_found(store):
     rows = [SkipRow(1, "held", 1, 50, None), SkipRow(1, "blocked", 1, 90, None), SkipRow(2, "held", 1, 10, None)]
-    store.write(lambda tx: tx.journal.skip(rows))
-    assert store.read(lambda tx: tx.journal.latest_skips([1, 2, 3])) == {1: "blocked", 2: "held"}
-    assert store.read(lambda tx: tx.journal.latest_skips([])) == {}
+    store.write(lambda tx: tx.skips.count(rows))
+    assert store.read(lambda tx: tx.skips.latest([1, 2, 3])) == {1: "blocked", 2: "held"}
+    assert store.read(lambda tx: tx.skips.latest([])) == {}

@@ -33,7 +33,7 @@ def test_jobs_are_found_by_a_part_of_their_name_word_for_word(store, text, found
 def test_runs_are_found_by_what_they_are_newest_first(store):
     def fill(tx):
         tx.jobs.add([job(1, owner="ana"), job(2)])
-        tx.journal.join(NodeRow(9, "here", NOW, NOW, None, "{}"))
+        tx.members.join(NodeRow(9, "here", NOW, NOW, None, "{}"))
         tx.runs.add(
             [
                 run(1, 1, outcome="success", node=9),
@@ -99,14 +99,14 @@ def test_a_question_keeps_its_payload_and_the_answer_goes_with_what_continues_it
 
 
 def test_events_are_read_by_streams_and_the_range_on_record_is_known(store):
-    assert store.read(lambda tx: tx.journal.event_ids()) == (0, 0)
+    assert store.read(lambda tx: tx.events.ids()) == (0, 0)
     for number in range(4):
-        store.write(lambda tx, number=number: tx.journal.emit(["run", "job"][number % 2], [str(number)]))
-    oldest, newest = store.read(lambda tx: tx.journal.event_ids())
+        store.write(lambda tx, number=number: tx.events.emit(["run", "job"][number % 2], [str(number)]))
+    oldest, newest = store.read(lambda tx: tx.events.ids())
     assert newest - oldest == 3
 
     def found(after, streams, limit=10):
-        return store.read(lambda tx: [one.body for one in tx.journal.events_of(after, streams, limit)])
+        return store.read(lambda tx: [one.body for one in tx.events.after(after, streams, limit)])
 
     assert found(0, None) == ['[["0"]]', '[["1"]]', '[["2"]]', '[["3"]]']
     assert found(oldest, ["run"]) == ['[["2"]]']
@@ -115,16 +115,57 @@ def test_events_are_read_by_streams_and_the_range_on_record_is_known(store):
 
 
 def test_alerts_are_read_in_pages_and_seen_once(store):
-    store.write(lambda tx: [tx.journal.raise_alert(alert(number, f"k:{number}")) for number in (1, 2, 3)])
-    store.write(lambda tx: tx.journal.close_alert("k:2", NOW))
+    store.write(lambda tx: [tx.alerts.open(alert(number, f"k:{number}")) for number in (1, 2, 3)])
+    store.write(lambda tx: tx.alerts.close("k:2", NOW))
 
     def found(before, limit, open_only):
-        return store.read(lambda tx: [one.id for one in tx.journal.alerts_before(before, limit, open_only=open_only)])
+        return store.read(lambda tx: [one.id for one in tx.alerts.latest(limit, before=before, open_only=open_only)])
 
     assert found(None, 2, open_only=False) == [3, 2]
     assert found(2, 2, open_only=False) == [1]
     assert found(None, 9, open_only=True) == [3, 1]
-    assert store.write(lambda tx: tx.journal.ack_alert(1, NOW + 1)) is True
-    assert store.write(lambda tx: tx.journal.ack_alert(1, NOW + 2)) is False
-    assert store.read(lambda tx: tx.journal.alert(1)).acked_at == NOW + 1
-    assert store.read(lambda tx: tx.journal.alert(9)) is None
+    assert store.write(lambda tx: tx.alerts.ack(1, NOW + 1)) is True
+    assert store.write(lambda tx: tx.alerts.ack(1, NOW + 2)) is False
+    assert store.read(lambda tx: tx.alerts.get(1)).acked_at == NOW + 1
+    assert store.read(lambda tx: tx.alerts.get(9)) is None
+
+
+def test_jobs_are_counted_up_to_a_bound_and_found_by_kind(store):
+    def fill(tx):
+        tx.jobs.add([job(1), job(2), job(3, kind="other")])
+
+    store.write(fill)
+    assert store.read(lambda tx: tx.jobs.count_up_to(JobFilter(), 10)) == 3
+    assert store.read(lambda tx: tx.jobs.count_up_to(JobFilter(), 2)) == 2
+    kinds = store.read(lambda tx: tx.jobs.kinds())
+    assert kinds[3] == "other"
+    assert kinds.keys() == {1, 2, 3}
+    assert [one.id for one in store.read(lambda tx: tx.jobs.of_kinds(["other"]))] == [3]
+    assert store.read(lambda tx: tx.jobs.of_kinds([])) == []
+
+
+def test_what_the_last_runs_used_is_read_with_them(store):
+    def fill(tx):
+        tx.jobs.add([job(1)])
+        tx.runs.add(
+            [
+                run(1, outcome="success", started_at=NOW, finished_at=NOW + 7),
+                run(2, outcome="error", started_at=NOW, finished_at=NOW + 3),
+                run(3, status="active", started_at=NOW),
+            ]
+        )
+        tx.runs.detail([RunDetails(1, usage='{"cost": 1}')])
+
+    store.write(fill)
+    used = store.read(lambda tx: tx.runs.used_by([1], 5))
+    assert [(one.outcome, one.usage) for one in used[1]] == [("error", None), ("success", '{"cost": 1}')]
+    reporting = store.read(lambda tx: tx.runs.used_by([1], 5, reporting=True))
+    assert [one.outcome for one in reporting[1]] == ["success"]
+
+
+def test_the_busiest_lane_comes_first_and_what_is_only_counted_is_not_stored(store):
+    store.write(lambda tx: tx.lanes.add({"a": 1, "b": 3, "c": 0}))
+    assert [(key, used) for key, used, _ in store.read(lambda tx: tx.lanes.busiest(1))] == [("b", 3)]
+    before = store.read(lambda tx: tx.events.ids())
+    store.write(lambda tx: tx.events.count("one"))
+    assert store.read(lambda tx: tx.events.ids()) == before

@@ -116,8 +116,8 @@ def test_what_a_node_holds_is_found(store):
 
 
 def test_what_a_node_that_left_still_held_is_an_orphan_until_another_adopts_it(store):
-    store.write(lambda tx: [tx.journal.join(NodeRow(n, f"{n}", NOW, NOW, None, "{}")) for n in (1, 2)])
-    store.write(lambda tx: tx.journal.leave(2, NOW))
+    store.write(lambda tx: [tx.members.join(NodeRow(n, f"{n}", NOW, NOW, None, "{}")) for n in (1, 2)])
+    store.write(lambda tx: tx.members.leave(2, NOW))
     store.add_runs(run(1, status="active", node=1), run(2, status="active", node=2), run(3, status="active", node=9))
     store.add_runs(run(4, status="waiting", node=2), run(5, outcome="success", node=2), run(6))
     assert ids(store.read(lambda tx: tx.runs.orphans())) == [2, 3]
@@ -282,3 +282,19 @@ def test_with_a_jobs_open_runs_comes_what_the_one_that_goes_first_was_given(stor
     assert store.read(lambda tx: [tx.runs.given(number) for number in (3, 4, 5)]) == [
         Given("[3]", "{}"), Given("[4]"), Given(),
     ]  # fmt: skip
+
+
+def test_the_last_runs_of_each_job_come_newest_first(store):
+    store.add_runs(
+        run(1, outcome="success", started_at=NOW, finished_at=NOW + 7),
+        run(2, outcome="error", started_at=NOW, finished_at=NOW + 1),
+        run(3, status="active", started_at=NOW),
+        run(4, job_id=2, status="queued"),
+    )
+    found = store.read(lambda tx: tx.runs.last_of([1, 2, 9], 2))
+    assert {job_id: [(one.id, one.outcome, one.took) for one in runs] for job_id, runs in found.items()} == {
+        1: [(3, None, None), (2, "error", 1)],
+        2: [(4, None, None)],
+    }
+    many = store.read(lambda tx: tx.runs.last_of(list(range(1, 120)), 20))
+    assert [one.id for one in many[1]] == [3, 2, 1]

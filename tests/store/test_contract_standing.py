@@ -27,11 +27,11 @@ def test_jobs_that_are_due_for_long_are_listed_and_counted_by_time(store):
 def test_of_what_is_due_those_that_were_refused_for_a_reason_since_can_be_left_out(store):
     store.add(job(1, due_at=NOW - 5), job(2, due_at=NOW - 10), job(3, due_at=NOW - 20), job(4, due_at=NOW - 7))
     skips = [(1, "draining", 1, NOW - 5), (2, "draining", 1, NOW - 11), (4, "held", 1, NOW), (4, "draining", 0, NOW)]
-    store.write(lambda tx: tx.journal.skip([SkipRow(*one, None) for one in skips]))
+    store.write(lambda tx: tx.skips.count([SkipRow(*one, None) for one in skips]))
     found = store.read(lambda tx: tx.jobs.late(NOW, (), 9, after=NOW - 20, but="draining"))
     assert [job_id for job_id, _, _ in found] == [2]
-    assert store.read(lambda tx: tx.journal.latest_skips([1, 2, 3, 4])) == {1: "draining", 2: "draining", 4: "held"}
-    assert [skip.reason for skip in store.read(lambda tx: tx.journal.skips(4))] == ["held"]
+    assert store.read(lambda tx: tx.skips.latest([1, 2, 3, 4])) == {1: "draining", 2: "draining", 4: "held"}
+    assert [skip.reason for skip in store.read(lambda tx: tx.skips.of(4))] == ["held"]
 
 
 def test_what_jobs_wait_for_is_counted_with_the_first_that_came(store):
@@ -42,9 +42,9 @@ def test_what_jobs_wait_for_is_counted_with_the_first_that_came(store):
 def test_a_state_and_a_fact_are_read_as_they_are(store):
     pair = job(1, due_at=NOW)
     store.add(pair)
-    store.write(lambda tx: tx.journal.set_meta({"alive_at": NOW}))
+    store.write(lambda tx: tx.facts.put({"alive_at": NOW}))
     assert store.read(lambda tx: (tx.jobs.state_of(1), tx.jobs.state_of(2))) == (pair[1], None)
-    assert store.read(lambda tx: (tx.journal.fact("alive_at"), tx.journal.fact("nothing"))) == (str(NOW), None)
+    assert store.read(lambda tx: (tx.facts.get("alive_at"), tx.facts.get("nothing"))) == (str(NOW), None)
 
 
 def test_jobs_that_have_started_since_or_are_stopped_are_not_waited_for(store):
@@ -53,24 +53,24 @@ def test_jobs_that_have_started_since_or_are_stopped_are_not_waited_for(store):
 
 
 def test_open_alerts_are_counted_by_whether_a_person_has_seen_them(store):
-    store.write(lambda tx: [tx.journal.raise_alert(alert(n, f"failing:{n}", opened_at=NOW + n)) for n in (1, 2, 3)])
-    store.write(lambda tx: tx.journal.raise_alert(alert(4, "approval:4", kind="approval", opened_at=NOW + 9)))
-    store.write(lambda tx: tx.journal.ack_alert(3, NOW + 20))
-    assert store.read(lambda tx: tx.journal.open_alert_counts("approval")) == (2, 1)
-    assert store.read(lambda tx: tx.journal.newest_unacked_alert("approval")).id == 2
-    assert store.write(lambda tx: tx.journal.unack_alert(3, NOW + 19)) is False
-    assert store.write(lambda tx: tx.journal.unack_alert(3, NOW + 20)) is True
-    assert store.read(lambda tx: tx.journal.open_alert_counts("approval")) == (3, 0)
+    store.write(lambda tx: [tx.alerts.open(alert(n, f"failing:{n}", opened_at=NOW + n)) for n in (1, 2, 3)])
+    store.write(lambda tx: tx.alerts.open(alert(4, "approval:4", kind="approval", opened_at=NOW + 9)))
+    store.write(lambda tx: tx.alerts.ack(3, NOW + 20))
+    assert store.read(lambda tx: tx.alerts.count_awaited("approval")) == (2, 1)
+    assert store.read(lambda tx: tx.alerts.newest_awaited("approval")).id == 2
+    assert store.write(lambda tx: tx.alerts.unack(3, NOW + 19)) is False
+    assert store.write(lambda tx: tx.alerts.unack(3, NOW + 20)) is True
+    assert store.read(lambda tx: tx.alerts.count_awaited("approval")) == (3, 0)
 
 
 def test_an_alert_is_opened_again_unless_there_is_a_newer_one(store):
-    store.write(lambda tx: tx.journal.raise_alert(alert(1, "failing:1")))
-    assert store.write(lambda tx: tx.journal.reopen_alert(1)) is False
-    store.write(lambda tx: tx.journal.close_alert("failing:1", NOW + 1))
-    assert store.write(lambda tx: tx.journal.reopen_alert(1)) is True
-    store.write(lambda tx: tx.journal.close_alert("failing:1", NOW + 2))
-    store.write(lambda tx: tx.journal.raise_alert(alert(2, "failing:1")))
-    assert store.write(lambda tx: tx.journal.reopen_alert(1)) is False
+    store.write(lambda tx: tx.alerts.open(alert(1, "failing:1")))
+    assert store.write(lambda tx: tx.alerts.reopen(1)) is False
+    store.write(lambda tx: tx.alerts.close("failing:1", NOW + 1))
+    assert store.write(lambda tx: tx.alerts.reopen(1)) is True
+    store.write(lambda tx: tx.alerts.close("failing:1", NOW + 2))
+    store.write(lambda tx: tx.alerts.open(alert(2, "failing:1")))
+    assert store.write(lambda tx: tx.alerts.reopen(1)) is False
 
 
 def test_attempts_that_did_not_fail_and_runs_of_late_are_counted(store):
@@ -86,24 +86,24 @@ def test_attempts_that_did_not_fail_and_runs_of_late_are_counted(store):
 
 def test_a_hold_is_read_by_every_node_that_lives_and_by_those_that_join(store):
     def join(tx, number):
-        tx.journal.join(NodeRow(number, f"node-{number}", NOW, NOW, None, "{}"))
+        tx.members.join(NodeRow(number, f"node-{number}", NOW, NOW, None, "{}"))
 
     store.write(lambda tx: [join(tx, number) for number in (1, 2)])
-    store.write(lambda tx: tx.journal.leave(2, NOW))
-    assert store.write(lambda tx: (tx.nodes.held(), tx.journal.standing(1))) == (None, (False, 0, False))
+    store.write(lambda tx: tx.members.leave(2, NOW))
+    assert store.write(lambda tx: (tx.nodes.held(), tx.members.standing(1))) == (None, (False, 0, False))
     store.write(lambda tx: tx.nodes.hold('{"by": "ada"}'))
     store.write(lambda tx: join(tx, 3))
     assert store.read(lambda tx: tx.nodes.held()) == '{"by": "ada"}'
-    assert store.write(lambda tx: [tx.journal.standing(number) for number in (1, 2, 3)]) == [
+    assert store.write(lambda tx: [tx.members.standing(number) for number in (1, 2, 3)]) == [
         (False, 1, False), (None, None, False), (False, 1, False),
     ]  # fmt: skip
     store.write(lambda tx: tx.nodes.hold('{"by": "ada", "messages": true}'))
-    assert store.write(lambda tx: [tx.journal.standing(1), tx.journal.standing(3)]) == [
+    assert store.write(lambda tx: [tx.members.standing(1), tx.members.standing(3)]) == [
         (False, 2, False),
         (False, 2, False),
     ]
     store.write(lambda tx: tx.nodes.hold(None))
-    assert store.write(lambda tx: (tx.nodes.held(), tx.journal.standing(3))) == (None, (False, 0, False))
+    assert store.write(lambda tx: (tx.nodes.held(), tx.members.standing(3))) == (None, (False, 0, False))
 
 
 @pytest.mark.parametrize("crowd", [0, 40])
@@ -116,8 +116,8 @@ def test_a_node_is_given_its_standing_and_what_is_due_if_it_may_claim(store, cro
         return store.write(work)
 
     for number in (1, 2, 3):
-        store.write(lambda tx, n=number: tx.journal.join(NodeRow(n, f"node-{n}", NOW, NOW, None, "{}")))
-    store.write(lambda tx: (tx.nodes.drain(2, drain=True), tx.journal.leave(3, NOW)))
+        store.write(lambda tx, n=number: tx.members.join(NodeRow(n, f"node-{n}", NOW, NOW, None, "{}")))
+    store.write(lambda tx: (tx.nodes.drain(2, drain=True), tx.members.leave(3, NOW)))
     store.write(lambda tx: tx.nodes.hold('{"by": "ada"}'))
     store.add(*[job(number, due_at=NOW) for number in range(101, 101 + crowd)])
     assert len(due_for(1, limit=40)[1]) == crowd  # and the next question is asked as after a crowd

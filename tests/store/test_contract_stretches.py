@@ -148,7 +148,7 @@ def test_in_a_store_from_before_there_was_a_ledger_the_record_begins_with_the_la
         tx.jobs._session.insert_many("jobs", JOB_COLUMNS, [one for one, _ in pairs])
         rows = [[getattr(state, name) for name in columns] for _, state in pairs]
         tx.jobs._session.insert_many("job_state", columns, rows)
-        tx.journal.emit("job", {"type": "paused"})
+        tx.events.emit("job", {"type": "paused"})
 
     with monkeypatch.context() as older:
         older.setattr(schema_version, "FOLDERS", {"wakeful": before})

@@ -14,10 +14,14 @@ from tests.store.samples import OpenStore, job, run
 from wakeful.clock import SystemClock
 from wakeful.errors import InvalidJob, SchedulerNotOpen, StoreError
 from wakeful.store import make_store
+from wakeful.store.alerts import Alerts
+from wakeful.store.events import Events
+from wakeful.store.facts import Facts
 from wakeful.store.jobs import Jobs
-from wakeful.store.journal import Journal
 from wakeful.store.lanes import Lanes
+from wakeful.store.members import Members
 from wakeful.store.runs import Runs
+from wakeful.store.skips import Skips
 
 PATIENCE_S = 20
 
@@ -46,7 +50,7 @@ def mark(name):
 def fail_after(name):
     def work(tx):
         tx.lanes.add({name: 1})
-        tx.journal.emit("run", name)
+        tx.events.emit("run", name)
         raise KeyError(name)
 
     return work
@@ -71,14 +75,14 @@ def test_a_work_that_raises_undoes_all_of_it(store):
         tx.jobs.add([job(1)])
         tx.runs.add([run(1)])
         tx.lanes.add({"a": 1})
-        tx.journal.emit("run", "started")
-        tx.journal.set_meta({"k": "v"})
+        tx.events.emit("run", "started")
+        tx.facts.put({"k": "v"})
         raise LookupError("changed its mind")
 
     with pytest.raises(LookupError, match="changed its mind"):
         store.write(work)
     assert store.read(lambda tx: (tx.jobs.by_id(1), tx.runs.get(1), tx.lanes.all())) == (None, None, {})
-    assert store.read(lambda tx: (tx.journal.events(0), tx.journal.get_meta(["k"]))) == ([], {})
+    assert store.read(lambda tx: (tx.events.after(0), tx.facts.of(["k"]))) == ([], {})
 
 
 def test_a_row_the_schema_refuses_undoes_the_work_it_was_part_of(store):
@@ -90,7 +94,7 @@ def test_a_row_the_schema_refuses_undoes_the_work_it_was_part_of(store):
 
 def test_half_of_a_surrogate_pair_is_refused_in_words(store):
     with pytest.raises(InvalidJob, match="surrogate"):
-        store.write(lambda tx: (tx.lanes.add({"a": 1}), tx.journal.set_meta({"k": "\ud800"})))
+        store.write(lambda tx: (tx.lanes.add({"a": 1}), tx.facts.put({"k": "\ud800"})))
     assert lanes(store) == set()
 
 
@@ -119,15 +123,15 @@ def test_of_works_that_wait_together_a_failing_one_undoes_only_itself(store):
     assert ended[1] is ended[5] is KeyError
     assert issubclass(ended[3], StoreError)
     assert lanes(store) == {"a", "c", "d"}
-    assert store.read(lambda tx: (tx.runs.all_open(), tx.journal.events(0))) == ([], [])
+    assert store.read(lambda tx: (tx.runs.all_open(), tx.events.after(0))) == ([], [])
 
 
 def test_works_are_done_in_the_order_they_were_handed_in(store):
     async def main():
-        await asyncio.gather(*(store.store.write(lambda tx, n=n: tx.journal.emit("run", n)) for n in range(200)))
+        await asyncio.gather(*(store.store.write(lambda tx, n=n: tx.events.emit("run", n)) for n in range(200)))
 
     store.do(main())
-    found = store.read(lambda tx: tx.journal.events(0, limit=500))
+    found = store.read(lambda tx: tx.events.after(0, limit=500))
     assert [(group.seq, group.body) for group in found] == [(n + 1, f"[{n}]") for n in range(200)]
 
 
@@ -139,7 +143,7 @@ def test_a_work_whose_caller_gave_up_is_stored_all_the_same(store):
         first = asyncio.create_task(store.store.write(gate))
         await gate.entered()
         given_up = asyncio.create_task(
-            store.store.write(lambda tx: (tx.lanes.add({"a": 1}), tx.journal.emit("run", "done")))
+            store.store.write(lambda tx: (tx.lanes.add({"a": 1}), tx.events.emit("run", "done")))
         )
         await asyncio.sleep(0)
         given_up.cancel()
@@ -216,13 +220,13 @@ def test_listeners_hear_of_a_commit_before_its_caller_goes_on_and_never_of_a_fai
     assert heard == []
 
     async def main():
-        await store.store.write(lambda tx: tx.journal.emit("run", 1, 2))
+        await store.store.write(lambda tx: tx.events.emit("run", 1, 2))
         return list(heard)
 
     assert store.do(main()) == [("run", 2, "[1,2]")]
     store.write(mark("quiet"))
     assert len(heard) == 1
-    assert [(g.stream, g.seq, g.body) for g in store.read(lambda tx: tx.journal.events(0))] == heard
+    assert [(g.stream, g.seq, g.body) for g in store.read(lambda tx: tx.events.after(0))] == heard
 
 
 def test_uncommitted_changes_are_not_announced(store):
@@ -230,9 +234,9 @@ def test_uncommitted_changes_are_not_announced(store):
     store.store.on_events(heard.extend)
 
     async def main():
-        writing = asyncio.create_task(store.store.write(lambda tx: (tx.journal.emit("run", 1), gate(tx))))
+        writing = asyncio.create_task(store.store.write(lambda tx: (tx.events.emit("run", 1), gate(tx))))
         await gate.entered()
-        early = list(heard), await store.store.read(lambda tx: tx.journal.events(0))
+        early = list(heard), await store.store.read(lambda tx: tx.events.after(0))
         gate.open()
         await writing
         return early
@@ -288,12 +292,12 @@ def test_what_was_stored_is_there_when_the_store_is_opened_again(store_url, cloc
     with OpenStore(store_url, clock) as first:
         first.add(job(1, due_at=5))
         first.add_runs(run(1, slot=5))
-        first.write(lambda tx: tx.journal.emit("run", 1))
+        first.write(lambda tx: tx.events.emit("run", 1))
     with OpenStore(store_url, clock) as second:
         assert second.read(lambda tx: tx.jobs.due(5, 9)) == [job(1, due_at=5)]
         assert second.read(lambda tx: tx.runs.all_open()) == [run(1, slot=5)]
-        second.write(lambda tx: tx.journal.emit("run", 2))
-        assert [group.seq for group in second.read(lambda tx: tx.journal.events(0))] == [1, 2]
+        second.write(lambda tx: tx.events.emit("run", 2))
+        assert [group.seq for group in second.read(lambda tx: tx.events.after(0))] == [1, 2]
 
 
 def test_a_closing_store_finishes_what_it_was_given_and_refuses_the_rest(store_url, clock):
@@ -327,7 +331,7 @@ def test_every_verb_of_the_store_is_held_to_this_contract():
     tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_contract_*.py"))
     verbs = {
         f"{group.__name__.lower()}.{name}"
-        for group in (Jobs, Runs, Lanes, Journal)
+        for group in (Jobs, Runs, Lanes, Alerts, Events, Facts, Members, Skips)
         for name, _ in inspect.getmembers(group, inspect.isfunction)
         if not name.startswith("_")
     }

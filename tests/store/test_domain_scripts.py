@@ -186,9 +186,9 @@ def test_nothing_is_taken_away_from_a_living_node_that_needs_it(scripts, details
     url = postgres_url()
     scripts()
     with opened(url) as store:
-        now = store.read(lambda tx: tx.journal.database_now())
-        store.write(lambda tx: tx.journal.join(NodeRow(1, "old", now, now, None, json.dumps(details))))
-        store.write(lambda tx: tx.journal.join(NodeRow(2, "other", now, now, None, json.dumps({"schema": 99}))))
+        now = store.read(lambda tx: tx.facts.database_now())
+        store.write(lambda tx: tx.members.join(NodeRow(1, "old", now, now, None, json.dumps(details))))
+        store.write(lambda tx: tx.members.join(NodeRow(2, "other", now, now, None, json.dumps({"schema": 99}))))
     scripts({"post": {1: LETTERS, 2: COLOUR}})
     with pytest.raises(StoreLocked, match=words):
         opened(url).__enter__()
@@ -217,7 +217,7 @@ def test_a_process_that_opened_a_store_before_a_domain_was_changed_does_not_beco
             pass
         scripts({"post": {1: LETTERS}})
         with pytest.raises(StoreUnusable, match="know schema 2 of post or later; this one knows 1: upgrade it"):
-            early.write(lambda tx: tx.journal.join(NodeRow(1, "late", 1, 1, None, "{}")))
+            early.write(lambda tx: tx.members.join(NodeRow(1, "late", 1, 1, None, "{}")))
 
 
 # -- from the time of one sequence ------------------------------------------------------------------------------------

@@ -54,7 +54,7 @@ class _Counting:
 
 def _counted(tx, since):
     session = _Counting(tx._session)
-    for verbs in (tx.slots, tx.stretches, tx.jobs, tx.journal):
+    for verbs in (tx.slots, tx.stretches, tx.jobs, tx.facts, tx.members):
         verbs._session = session
     return ledger_of_all(tx, since), session.asked
 

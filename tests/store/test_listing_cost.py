@@ -31,7 +31,7 @@ ASKED = {
     "of a kind, counted": lambda tx: tx.jobs.count(JobFilter(kind="rare")),
     "all, counted": lambda tx: tx.jobs.count(JobFilter()),
     "schedules that hear chats": lambda tx: tx.of(Requests).chat_jobs(None),
-    "open runs and alerts": lambda tx: (tx.runs.open_counts(), tx.journal.open_alert_count()),
+    "open runs and alerts": lambda tx: (tx.runs.open_counts(), tx.alerts.count_open()),
 }
 
 

@@ -45,7 +45,7 @@ def watched():
     with OpenStore(url, SystemClock()) as store:
         store.write(lambda tx: tx.jobs.add([job(1, due_at=NOW), job(2, parked="lane", ready_at=NOW)]))
         store.write(lambda tx: tx.runs.add([run(1, outcome="success"), run(2)]))
-        store.write(lambda tx: tx.journal.raise_alert(alert(1)))
+        store.write(lambda tx: tx.alerts.open(alert(1)))
         yield url
     with psycopg.connect(shared_server().url(), autocommit=True) as admin:
         admin.execute(f"DROP DATABASE {url.rpartition('/')[2]} WITH (FORCE)")

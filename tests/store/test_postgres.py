@@ -213,7 +213,7 @@ async def test_the_hot_statements_find_their_rows_by_key_also_without_statistics
 
     async with Opened(url) as (store,):
         await store.write(lambda tx: tx.jobs.add([job(number, due_at=NOW + number) for number in range(1, 3001)]))
-        await store.write(lambda tx: tx.journal.join(NodeRow(1, "one", NOW, NOW, None, "{}")))
+        await store.write(lambda tx: tx.members.join(NodeRow(1, "one", NOW, NOW, None, "{}")))
 
         def work(tx):
             planning = Planning(tx.jobs._session._connection, store._types)

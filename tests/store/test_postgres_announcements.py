@@ -15,8 +15,8 @@ from tests.store.samples import NOW, OpenStore, job
 from wakeful import Manual, Scheduler, ids
 from wakeful.clock import VirtualClock
 from wakeful.kernel.actions.lookup import find_job
-from wakeful.kernel.engine import sweep
 from wakeful.kernel.engine.recovery import crash_all
+from wakeful.kernel.loop import sweep
 from wakeful.store import postgres_listener
 from wakeful.store.floor import LOOK_MS, Floor
 from wakeful.store.postgres_address import Address
@@ -109,8 +109,8 @@ def test_other_processes_are_sent_the_earliest_alarm_of_a_transaction_with_event
 
         def emit_too(tx):
             tx.jobs.add([job(3, due_at=NOW - 90), job(4, due_at=NOW - 80)])
-            tx.journal.emit("run", {"type": "waiting"})
-            tx.journal.emit("job", {"type": "added"})
+            tx.events.emit("run", {"type": "waiting"})
+            tx.events.emit("job", {"type": "added"})
 
         store.add(job(1, due_at=NOW + 5), job(2, due_at=NOW - 70))
         store.write(emit_too)

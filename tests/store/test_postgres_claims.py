@@ -92,7 +92,7 @@ def due_for(node_id):
 async def test_a_node_that_is_stopped_while_it_asks_is_given_nothing(change, expected):
     url = postgres_url()
     async with Opened(url) as (store,):
-        await store.write(lambda tx: tx.journal.join(NodeRow(1, "one", NOW, NOW, None, "{}")))
+        await store.write(lambda tx: tx.members.join(NodeRow(1, "one", NOW, NOW, None, "{}")))
         await store.write(lambda tx: tx.jobs.add([job(1, due_at=NOW)]))
         with psycopg.connect(url) as other, psycopg.connect(url, autocommit=True) as onlooker:
             other.execute(f"UPDATE nodes SET {change} = 1")  # noqa: S608 - a column of ours

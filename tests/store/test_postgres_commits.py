@@ -16,9 +16,9 @@ from tests.store.samples import NOW, job, run
 from wakeful.clock import SystemClock
 from wakeful.errors import StoreRefused, StoreUnreachable
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.loop_state import LoopState
-from wakeful.kernel.engine.store_trouble import release_unknown
 from wakeful.kernel.kinds import Kinds
+from wakeful.kernel.loop.loop_state import LoopState
+from wakeful.kernel.loop.store_trouble import release_unknown
 from wakeful.store import make_store, postgres_writer
 from wakeful.store.records import NodeRow
 
@@ -64,7 +64,7 @@ class Behind:
 
 def _one_more(tx):
     tx.lanes.add({"lane": 1})
-    tx.journal.emit("run", STARTED)
+    tx.events.emit("run", STARTED)
     return "written"
 
 
@@ -133,7 +133,7 @@ async def test_a_claim_whose_commit_is_still_under_way_is_waited_for_before_clai
     store = make_store(url, SystemClock())
     await store.open()
     node = NodeRow(7, "one", NOW, NOW, None, "{}")
-    await store.write(lambda tx: tx.journal.join(node))
+    await store.write(lambda tx: tx.members.join(node))
     await store.write(lambda tx: tx.jobs.add([job(1, run_id=5)]))
     other = make_store(url, SystemClock())
     await other.open()
@@ -141,7 +141,7 @@ async def test_a_claim_whose_commit_is_still_under_way_is_waited_for_before_clai
     loop = asyncio.get_running_loop()
 
     def claim(tx):
-        tx.journal.lives(7)
+        tx.members.lives(7)
         tx.runs.add([run(5, status="active", node=7, started_at=NOW)])
         loop.call_soon_threadsafe(claimed.set)
         asyncio.run_coroutine_threadsafe(finish.wait(), loop).result(PATIENCE)

@@ -85,8 +85,8 @@ async def test_nodes_that_count_on_from_the_same_fact_never_get_the_same_number(
     async with Opened(url, 4) as stores:
 
         def count(tx):
-            number = int(tx.journal.get_meta(["count", "also"]).get("count", "0")) + 1
-            tx.journal.set_meta({"count": number, "also": number})
+            number = int(tx.facts.of(["count", "also"]).get("count", "0")) + 1
+            tx.facts.put({"count": number, "also": number})
             return number
 
         numbers = await asyncio.gather(*(store.write(count) for _ in range(5) for store in stores))
@@ -106,7 +106,7 @@ async def test_a_reader_of_the_events_of_several_nodes_misses_none(url):
         while True:
             over = all(task.done() for task in writing)
             after = last
-            groups = await stores[0].read(lambda tx: tx.journal.events(after, limit=1000))  # noqa: B023 - awaited here
+            groups = await stores[0].read(lambda tx: tx.events.after(after, limit=1000))  # noqa: B023 - awaited here
             seen += [group.id for group in groups]
             last = max(seen, default=0)
             if over:
@@ -118,7 +118,7 @@ async def test_a_reader_of_the_events_of_several_nodes_misses_none(url):
 
 async def _emit(store, stream, count):
     for number in range(count):
-        await store.write(lambda tx, number=number: tx.journal.emit(stream, number))
+        await store.write(lambda tx, number=number: tx.events.emit(stream, number))
 
 
 @real

@@ -13,9 +13,9 @@ from tests.kernel.crashing import die
 from tests.service.real_time import PATIENCE, Watch, real
 from tests.store.postgres_server import emptied_url, postgres_url
 from wakeful import Once, Scheduler
-from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.cluster.membership import Lease
-from wakeful.kernel.engine.config import Tuning
+from wakeful.kernel.loop.config import Tuning
+from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.testing import VirtualClock, run
 
 pytestmark = pytest.mark.promise("X2")
@@ -53,7 +53,7 @@ def test_a_dead_nodes_work_is_taken_over_when_its_lease_is_over_and_within_five_
         await other.start()
         await clock.sleep(lived_s)
         (seen_at,) = await other._store.read(
-            lambda tx: [row.seen_at for row in tx.journal.alive() if row.name == "one"]
+            lambda tx: [row.seen_at for row in tx.members.alive() if row.name == "one"]
         )
         await die(one)
         await clock.sleep(3 * TIMES.lease_ms / 1000)
@@ -139,7 +139,7 @@ async def test_a_commit_is_on_disk_before_it_is_answered_whatever_the_default_of
 
 @real
 async def test_a_session_that_holds_a_transaction_open_for_long_is_named_in_an_alert_until_it_ends(monkeypatch):
-    from wakeful.kernel.engine import sweep
+    from wakeful.kernel.loop import sweep
 
     monkeypatch.setattr(sweep, "OLD_TRANSACTION_MS", 0)
     url = postgres_url()

@@ -17,9 +17,9 @@ from tests.service.real_time import Gate, Watch, real
 from tests.store.postgres_server import postgres_url
 from wakeful import Manual, Once, Scheduler, StoreLocked
 from wakeful.clock import SystemClock
-from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.cluster.membership import take_runs
-from wakeful.kernel.engine.config import Tuning
+from wakeful.kernel.loop.config import Tuning
+from wakeful.kernel.rules.lease_times import LeaseTimes
 
 PAST = datetime(2020, 1, 1, tzinfo=UTC)
 SHORT = LeaseTimes(beat_ms=200, lease_ms=1500, margin_ms=700, stalled_ms=4500)

@@ -22,7 +22,7 @@ from tests.store.samples import OpenStore, job
 from wakeful import Manual, Scheduler
 from wakeful.clock import SystemClock
 from wakeful.errors import StoreLocked, StoreUnusable
-from wakeful.kernel.cluster.lease_times import LeaseTimes
+from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.store import nodes, schema_version
 from wakeful.store.records import NodeRow
 from wakeful.store.schema_version import FOLDERS, schema_number, steps
@@ -246,18 +246,18 @@ def test_nor_from_a_server_on_a_file(tmp_path):
 
 def test_a_node_that_is_dead_holds_nothing_up(shared, tmp_path, monkeypatch):
     with OpenStore(shared, SystemClock()) as store:
-        now = store.read(lambda tx: tx.journal.database_now())
-        store.write(lambda tx: tx.journal.join(NodeRow(1, "dead", 1, now - nodes.LEASE_MS - 1, None, "{}")))
-        store.write(lambda tx: tx.journal.join(NodeRow(2, "stopped", 1, now, now, "{}")))
+        now = store.read(lambda tx: tx.facts.database_now())
+        store.write(lambda tx: tx.members.join(NodeRow(1, "dead", 1, now - nodes.LEASE_MS - 1, None, "{}")))
+        store.write(lambda tx: tx.members.join(NodeRow(2, "stopped", 1, now, now, "{}")))
     open_as(shared, folder_of(tmp_path, "next", TAKES_AWAY, oldest=schema_number() + 1), monkeypatch)
     assert number_in(shared) == schema_number() + 1
 
 
 def test_a_node_that_does_not_say_what_it_knows_is_taken_for_the_oldest(shared, tmp_path, monkeypatch):
     with OpenStore(shared, SystemClock()) as store:
-        now = store.read(lambda tx: tx.journal.database_now())
-        store.write(lambda tx: tx.journal.join(NodeRow(1, "silent", now, now, None, json.dumps({"pid": 1}))))
-        store.write(lambda tx: tx.journal.join(NodeRow(2, "modern", now, now, None, json.dumps({"schema": 99}))))
+        now = store.read(lambda tx: tx.facts.database_now())
+        store.write(lambda tx: tx.members.join(NodeRow(1, "silent", now, now, None, json.dumps({"pid": 1}))))
+        store.write(lambda tx: tx.members.join(NodeRow(2, "modern", now, now, None, json.dumps({"schema": 99}))))
     with pytest.raises(StoreLocked, match="upgrade or stop silent first"):
         open_as(shared, folder_of(tmp_path, "next", TAKES_AWAY, oldest=schema_number() + 1), monkeypatch)
     assert number_in(shared) == schema_number()
@@ -270,8 +270,8 @@ def test_a_process_that_opened_a_store_before_it_was_changed_does_not_become_its
     with OpenStore(url, SystemClock()) as store:
         open_as(url, folder_of(tmp_path, "next", TAKES_AWAY, oldest=mine + 1), monkeypatch)
         with pytest.raises(StoreUnusable, match=f"for versions that know schema {mine + 1} or later; this one knows"):
-            store.write(lambda tx: tx.journal.join(NodeRow(1, "late", 1, 1, None, "{}")))
-        assert store.read(lambda tx: tx.journal.alive()) == []
+            store.write(lambda tx: tx.members.join(NodeRow(1, "late", 1, 1, None, "{}")))
+        assert store.read(lambda tx: tx.members.alive()) == []
 
 
 def test_a_schema_change_does_not_hold_up_nodes_at_work_for_long(shared, tmp_path, monkeypatch):

@@ -139,7 +139,7 @@ def test_damage_in_the_middle_is_reported_by_the_reader_that_meets_it_and_not_ma
         lambda tx: tx.jobs.matching(JobFilter()),
         lambda tx: tx.jobs.due(10**9, 1000),
         lambda tx: tx.runs.log(None, 100),
-        lambda tx: tx.journal.events(0),
+        lambda tx: tx.events.after(0),
     ]
     for read in reads:
         try:
@@ -238,7 +238,7 @@ def test_on_a_full_disk_nothing_is_half_written_and_work_goes_on_when_there_is_r
 
     def work(tx):
         tx.lanes.add({"a": 1})
-        tx.journal.emit("job", "added")
+        tx.events.emit("job", "added")
         tx.jobs.add(large)
 
     with OpenStore(url(file), clock) as store:
@@ -249,7 +249,7 @@ def test_on_a_full_disk_nothing_is_half_written_and_work_goes_on_when_there_is_r
             store.write(work)
         assert str(caught.value) == f"The disk that holds {file} is full: free some space; nothing was half written."
         assert heard == []
-        assert store.read(lambda tx: (tx.lanes.all(), tx.jobs.counts(), tx.journal.events(0))) == ({}, {}, [])
+        assert store.read(lambda tx: (tx.lanes.all(), tx.jobs.counts(), tx.events.after(0))) == ({}, {}, [])
         store.write(lambda tx: tx.lanes.add({"small": 1}))
         store.store._writer.execute("PRAGMA max_page_count = 1000000")
         store.write(work)
@@ -265,7 +265,7 @@ def limit(size):
 
 def fill(tx):
     tx.lanes.add({"half": 1})
-    tx.journal.set_meta({str(n): "x" * 3000 for n in range(100)})
+    tx.facts.put({str(n): "x" * 3000 for n in range(100)})
 
 async def main():
     store = await opened(url)
@@ -304,6 +304,6 @@ def test_where_files_may_not_grow_nothing_is_half_written_and_work_goes_on_when_
 def test_a_new_store_is_readable_by_its_owner_alone(tmp_path, clock):
     path = tmp_path / "wakeful.db"
     with OpenStore(url(path), clock) as store:
-        store.write(lambda tx: tx.journal.set_meta({"a": 1}))
+        store.write(lambda tx: tx.facts.put({"a": 1}))
         modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in tmp_path.iterdir()}
     assert modes == {"wakeful.db": 0o600, "wakeful.db-wal": 0o600, "wakeful.db-shm": 0o600}

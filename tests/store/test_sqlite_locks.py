@@ -101,7 +101,7 @@ def test_of_processes_that_make_a_store_at_the_same_moment_each_gets_the_same_on
         for other in others:
             other.__exit__()
     with OpenStore(address, clock) as store:
-        (written_by,) = store.read(lambda tx: tx.journal.get_meta(["written by"])).values()
+        (written_by,) = store.read(lambda tx: tx.facts.of(["written by"])).values()
         assert int(written_by) in {other.pid for other in others}
 
 

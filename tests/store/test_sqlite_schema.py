@@ -50,9 +50,20 @@ def test_a_store_of_any_earlier_version_becomes_what_a_new_one_is_and_keeps_what
         pass
     a_store_of_version(tmp_path / "old.db", version)
     with OpenStore(f"sqlite:///{tmp_path / 'old.db'}", clock) as store:
-        assert store.read(lambda tx: tx.journal.get_meta(["made by"])) == {"made by": "an earlier version"}
+        assert store.read(lambda tx: tx.facts.of(["made by"])) == {"made by": "an earlier version"}
         store.add(job(1))
     assert shape(tmp_path / "old.db") == shape(tmp_path / "new.db")
+
+
+def test_a_store_that_is_up_to_date_is_opened_without_reading_a_script(tmp_path, clock, monkeypatch):
+    url = f"sqlite:///{tmp_path / 'new.db'}"
+    with OpenStore(url, clock):
+        pass
+    for script in SCRIPTS:
+        (tmp_path / "scripts" / script.name).mkdir(parents=True)  # cannot be read as a file
+    monkeypatch.setitem(schema_version.FOLDERS, "wakeful", tmp_path / "scripts")
+    with OpenStore(url, clock) as store:
+        assert store.read(lambda tx: tx.facts.get("schema")) == str(schema_number())
 
 
 def test_the_number_of_a_migration_is_that_of_its_file():
@@ -134,7 +145,7 @@ LOOKING = {
     "a slot": lambda tx: tx.runs.has_slot(1, NOW),
     "a job's last runs": lambda tx: tx.runs.log(1, 5),
     "all last runs": lambda tx: tx.runs.log(None, 5),
-    "the highest id": lambda tx: tx.journal.highest_id(),
+    "the highest id": lambda tx: tx.facts.highest_id(),
 }
 
 

@@ -56,7 +56,7 @@ def test_what_is_answered_or_announced_can_be_read_by_another_process_at_that_mo
     store.store.on_events(lambda _: found.append(seen_by_others(file, "SELECT key FROM lanes")))
 
     async def main():
-        await store.store.write(lambda tx: (tx.lanes.add({"a": 1}), tx.journal.emit("run", 1)))
+        await store.store.write(lambda tx: (tx.lanes.add({"a": 1}), tx.events.emit("run", 1)))
         found.append(seen_by_others(file, "SELECT key FROM lanes"))
 
     store.do(main())
@@ -211,17 +211,17 @@ def test_a_commit_that_fails_fails_every_work_in_it_and_announces_nothing(store)
 
     async def main():
         works = [
-            store.store.write(lambda tx, n=n: (tx.journal.emit("run", n), tx.journal.set_meta({f"{n}": "x" * 9000})))
+            store.store.write(lambda tx, n=n: (tx.events.emit("run", n), tx.facts.put({f"{n}": "x" * 9000})))
             for n in range(12)
         ]
         return await asyncio.gather(*works, return_exceptions=True)
 
     ended = store.do(main())
-    stored = {key for key in map(str, range(12)) if store.read(lambda tx: tx.journal.get_meta([key]))}  # noqa: B023
+    stored = {key for key in map(str, range(12)) if store.read(lambda tx: tx.facts.of([key]))}  # noqa: B023
     assert {str(number) for number, result in enumerate(ended) if not isinstance(result, StoreFull)} == stored
     assert any(isinstance(result, StoreFull) for result in ended)
     assert sorted(event.body for event in heard) == sorted(f"[{key}]" for key in stored)
-    assert [group.seq for group in store.read(lambda tx: tx.journal.events(0))] == list(range(1, len(stored) + 1))
+    assert [group.seq for group in store.read(lambda tx: tx.events.after(0))] == list(range(1, len(stored) + 1))
 
 
 REFUSED_COMMIT = """
@@ -232,12 +232,12 @@ async def main(inline):
     await store.write(lambda tx: tx.lanes.add({"before": 1}))
     resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(url[10:] + "-wal"), resource.RLIM_INFINITY))
     try:
-        await store.write(lambda tx: (tx.lanes.add({"never": 1}), tx.journal.emit("run", 1)))
+        await store.write(lambda tx: (tx.lanes.add({"never": 1}), tx.events.emit("run", 1)))
     except SchedulerError:
         await asyncio.sleep(0)
         say(heard, await store.read(lambda tx: tx.lanes.all()))
     resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-    await store.write(lambda tx: tx.journal.emit("run", 1))
+    await store.write(lambda tx: tx.events.emit("run", 1))
     say([group.seq for group in heard])
     await store.close()
 """
@@ -258,8 +258,8 @@ def test_a_store_without_a_thread_keeps_the_same_promises(tmp_path, clock, inlin
         store.store.on_events(heard.extend)
         store.add(job(1, due_at=5))
         with pytest.raises(KeyError):
-            store.write(lambda tx: (tx.journal.emit("run", 1), tx.runs.add([run(1)]), {}["nothing"]))
-        assert store.read(lambda tx: (tx.runs.all_open(), tx.journal.events(0))) == ([], [])
+            store.write(lambda tx: (tx.events.emit("run", 1), tx.runs.add([run(1)]), {}["nothing"]))
+        assert store.read(lambda tx: (tx.runs.all_open(), tx.events.after(0))) == ([], [])
         assert heard == []
-        store.write(lambda tx: tx.journal.emit("run", 1))
+        store.write(lambda tx: tx.events.emit("run", 1))
         assert len(heard) == 1

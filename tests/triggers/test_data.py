@@ -100,7 +100,7 @@ def test_at_is_another_word_for_once():
 @pytest.mark.parametrize(
     ("data", "field", "words"),
     [
-        ({}, "type", 'needs a "type", one of every, interval'),
+        ({}, "type", 'needs a "type", one of when, cron, every'),
         ({"type": "evry"}, "type", "not 'evry'"),
         ({"type": ["cron"]}, "type", 'needs a "type"'),
         ("0 9 * * *", "type", 'needs a "type"'),

@@ -145,14 +145,14 @@ def test_a_broken_file_stops_its_workflow_alone_until_it_is_corrected(tmp_path):
             assert {name: row.issue for name, row in found.items()} == {"bad": "load", "good": None, "other": None}
             (tmp_path / "good.py").write_text("def broken(:")
             (tmp_path / "bad.py").write_text(GOOD.format(name="repaired"))
-            await files.look()
+            await files.run_once()
             found = await rows(scheduler)
             assert {name: row.issue for name, row in found.items()} == {
                 "good": "load", "other": None, "repaired": None,
             }  # fmt: skip
             assert [alert.message.split()[0] for alert in await scheduler.list_alerts()] == ["good"]
             write(tmp_path, "good", word="three")
-            await files.look()
+            await files.run_once()
             found = await rows(scheduler)
             assert found["good"].issue is None
             versions = await scheduler.look(lambda tx: tx.of(Workflows).versions("good"))
@@ -242,7 +242,7 @@ def test_two_files_with_one_name_stop_the_second_alone_whatever_the_files_are_ca
             assert found["shop"].source == first.source
             assert found["shop-2"].issue_message.startswith("the workflow shop is also in shop.py:workflow: rename one")
             second.path.write_text(second.path.read_text().replace('"shop"', '"other"'))
-            await files.look()
+            await files.run_once()
             assert {name: row.issue for name, row in (await rows(scheduler)).items()} == {"shop": None, "other": None}
 
     asyncio.run(main())
@@ -268,7 +268,7 @@ def test_a_name_that_another_file_gives_up_is_free_at_once(tmp_path, names, chan
             sources = list(reversed(refs)) if len(changes) > 1 else refs
             for ref, (old, new) in zip(sources, changes, strict=False):
                 ref.path.write_text(ref.path.read_text().replace(f'"{old}"', f'"{new}"'))
-            await files.look()
+            await files.run_once()
             found = await rows(scheduler)
             assert {name: found[name].issue for name in left} == dict.fromkeys(left)
             assert {name: Path(found[name].source).parent.name for name in left} == left

@@ -188,12 +188,12 @@ def test_the_description_of_the_workflows_of_a_scheduler_is_what_they_are():
 
 def test_the_type_of_ctx_is_what_ctx_is():
     public = {name for name in dir(Context) if name[0] != "_"} | set(Context.__annotations__)
-    for name in ("peek", "publish", "register_input", "call"):
+    for name in ("peek", "publish", "register_input", "call", "step"):
         described = inspect.signature(getattr(Context, name))
         assert described == inspect.signature(getattr(HandlerContext, name)), name
         assert described == inspect.signature(getattr(PlainContext, name)), name
     assert public == {
-        "state", "config", "approved_by", "run_id", "log", "now", "peek", "publish", "register_input", "call",
+        "state", "config", "approved_by", "run_id", "log", "now", "peek", "publish", "register_input", "call", "step",
     }  # fmt: skip
     assert wakeful.workflows.Context is wakeful.Context
 

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import errno
+import http.client
 import itertools
+import ssl
 import urllib.error
 
 import httpx
@@ -254,8 +257,13 @@ async def test_a_person_is_told_that_a_refused_change_most_likely_did_not_happen
         (urllib.error.URLError("unknown url type: foo"), "logic"),
         (urllib.error.HTTPError("http://bank.test/", 502, "Bad gateway", None, None), "transient"),
         (urllib.error.HTTPError("http://bank.test/", 404, "Not found", None, None), "logic"),
+        (OSError(errno.ENETUNREACH, "Network is unreachable"), "transient"),
+        (urllib.error.URLError(OSError(errno.EHOSTUNREACH, "No route to host")), "transient"),
+        (http.client.IncompleteRead(b""), "transient"),
+        (ssl.SSLEOFError(8, "EOF occurred in violation of protocol"), "transient"),
+        (ssl.SSLCertVerificationError(1, "certificate verify failed"), "logic"),
         (RuntimeError("connection timed out"), "logic"),
-        (OSError("disk full"), "logic"),
+        (OSError(errno.ENOSPC, "disk full"), "logic"),
     ],
 )
 def test_a_network_error_outside_of_a_call_is_transient_where_its_type_says_so(error, failure):
@@ -311,6 +319,42 @@ def test_an_error_with_a_status_of_its_own_is_no_answer_of_a_server():
     assert classify(error, "handler") == "logic"
 
 
+class Refusal(Exception):
+    """What clients of other services raise: with a status of the error itself, and no answer to be had."""
+
+    def __init__(self, **has):
+        super().__init__("refused")
+        vars(self).update(has)
+
+    @property
+    def response(self):
+        message = "no answer is set"
+        raise RuntimeError(message)
+
+
+@pytest.mark.promise("K11", "K12")
+@pytest.mark.parametrize("name", ["code", "status", "status_code", "http_status"])
+def test_a_status_is_recognised_wherever_the_error_of_a_call_carries_it(name):
+    assert classify(Refusal(**{name: 429}), "call") == "transient"
+    assert classify(Refusal(**{name: 401}), "call") == "approval"
+    assert is_refused(Refusal(**{name: 402}), "mutate")
+    assert not is_refused(Refusal(**{name: "402"}), "mutate")
+
+
+@pytest.mark.promise("K11", "K12")
+@pytest.mark.parametrize("phase", ["prepare", "mutate"])
+@virtual
+async def test_an_error_that_no_store_takes_is_of_its_class_all_the_same(room, phase):
+    room.mails, room.reconciles = ["a"], False
+    async with room.open() as scheduler:
+        await scheduler.start()
+        room.act[phase] = fails(FileNotFoundError("in\0box/\udcff.csv"))
+        await room.sleep("10m")
+        issue = (await scheduler.workflows.get("mailroom"))["issue"]
+        assert issue["kind"] == ("logic" if phase == "prepare" else "reconciliation")
+        assert "in\ufffdbox/?.csv" in issue["message"]
+
+
 @pytest.mark.parametrize(
     ("error", "failure", "refused"),
     [
@@ -322,6 +366,7 @@ def test_an_error_with_a_status_of_its_own_is_no_answer_of_a_server():
         (answered(500), "transient", False),
         (ConnectionRefusedError("no"), "transient", True),
         (ConnectionResetError("gone"), "transient", False),
+        (OSError(errno.EHOSTUNREACH, "No route to host"), "transient", False),
         (httpx.ConnectError("no route"), "transient", True),
         (httpx.ReadTimeout("too slow"), "transient", False),
         (KeyError("subject"), "logic", False),

@@ -141,6 +141,23 @@ async def test_a_run_that_goes_on_while_its_handler_is_taken_out_and_put_back_is
         assert (await shown(scheduler))["issue"] is None
 
 
+@pytest.mark.promise("K3", "K16")
+@pytest.mark.parametrize("back", [False, True])
+@virtual
+async def test_a_run_whose_handler_was_taken_out_is_shown_and_no_producer_is_run_by_hand_beside_it(room, back):
+    async with room.open() as scheduler:
+        await begin(room, scheduler, {"mutate": lambda _: room.sleep("3m")})
+        await scheduler.add_workflow(no_consumer(room))
+        if back:
+            await scheduler.add_workflow(room.workflow())
+        assert (await shown(scheduler))["status"] == "running"
+        with pytest.raises(ScheduleTriggerError, match=r"mailroom\.append is running: wait until it has ended"):
+            await scheduler.workflows.run("mailroom")
+        await room.sleep("5m")
+        assert (await shown(scheduler))["status"] == "idle"
+        assert await scheduler.workflows.run("mailroom")
+
+
 @pytest.mark.promise("K11", "K16")
 @pytest.mark.parametrize(
     ("verdict", "status", "ledger"),

@@ -221,7 +221,7 @@ def test_every_answer_of_workflows_is_described(http):
         if path.startswith("/api/workflows")
         for verb, operation in operations.items()
     }
-    assert len(found) == 19
+    assert len(found) == 20
     for place, responses in found.items():
         good = [answer for status, answer in responses.items() if status.startswith("2")]
         assert all(answer["content"]["application/json"]["schema"] != {} for answer in good), place

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tests.workflows.mailroom import UNKNOWN, fails, publish, virtual
-from wakeful import Every, ScheduleTriggerError, TransientError
+from wakeful import ApprovalNeeded, Every, ScheduleTriggerError, TransientError
 from wakeful.kernel.actions import pausing
 from wakeful.workflows import views
 
@@ -44,6 +44,24 @@ async def test_a_wake_time_that_lies_ahead_has_not_come(room):
         room.wake_at = None
         await room.sleep("3h")
         assert "because it asked to be woken then, and ended as success." in await said(scheduler)
+
+
+@pytest.mark.promise("K4", "X3")
+@virtual
+async def test_a_start_before_the_wake_time_is_said_to_be_for_the_event_that_came(room):
+    async with room.open() as scheduler:
+        room.wake_at = (room.now + timedelta(hours=3)).isoformat()
+        await begin(room, scheduler)
+        await publish(scheduler, "b")
+        await room.sleep("1s")
+        about = await said(scheduler)
+        assert "because an event came, and ended as success." in about
+        assert "waits to start at 2026-01-01 03:00:00 UTC: it asked to be woken then." in about
+        await scheduler.workflows.pause("mailroom")
+        await publish(scheduler, "c")
+        await scheduler.workflows.resume("mailroom")
+        await room.sleep("1s")
+        assert "woken then, and ended" not in await said(scheduler)
 
 
 @pytest.mark.promise("X3", "K16")
@@ -84,6 +102,20 @@ async def test_a_handler_that_waits_to_be_settled_says_so_when_it_is_to_be_run(r
         settle = f"wakeful workflow settle mailroom {run} happened"
         with pytest.raises(ScheduleTriggerError, match=f"whether its last change happened is not known: {settle}"):
             await scheduler.run_job("mailroom.append")
+
+
+@pytest.mark.promise("K16", "X8")
+@virtual
+async def test_what_was_approved_while_nothing_runs_is_said_to_be_approved(room):
+    async with room.open() as scheduler:
+        await begin(room, scheduler, mutate=fails(ApprovalNeeded("Go?")))
+        run = (await shown(scheduler))["issue"]["run"]
+        await scheduler.stop()
+        await scheduler.workflows.approve("mailroom", run)
+        assert (await shown(scheduler))["issue"]["message"] == "Trying again soon: a person approved it."
+        await scheduler.start()
+        await room.sleep("1s")
+        assert (room.ledger, (await shown(scheduler))["issue"]) == (["a"], None)
 
 
 @pytest.mark.promise("K13", "K16")

@@ -16,6 +16,7 @@ from wakeful.kernel.kinds import Kind
 if TYPE_CHECKING:
     from wakeful.agents.runners.turn import Reply, Turn
     from wakeful.agents.settings import SessionSettings
+    from wakeful.kernel.hooks import Writer
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, RunRow
@@ -44,6 +45,12 @@ def _check(payload: Any) -> None:
     read_task(payload)
 
 
+def _check_writer(tx: Transaction, writer: Writer, payload: str, before: JobDef | None) -> None:
+    from wakeful.agents.sharing import check_writer
+
+    check_writer(tx, writer, payload, before)
+
+
 def _takes_lanes(tx: Transaction, job: JobDef, run: RunRow | None) -> Collection[str]:
     from wakeful.agents.session_lanes import lanes_of_session_job
 
@@ -58,7 +65,15 @@ def _lanes_of(payload: Any) -> Collection[str]:
 
 domain = Domain(
     "agents",
-    kinds=(Kind(SESSION, check_payload=_check, takes_lanes=_takes_lanes, lanes_of=_lanes_of),),
+    kinds=(
+        Kind(
+            SESSION,
+            check_payload=_check,
+            check_writer=_check_writer,
+            takes_lanes=_takes_lanes,
+            lanes_of=_lanes_of,
+        ),
+    ),
     job_tables=("sessions",),
     section="server.sessions",
     settings="wakeful.agents.configuration:Sessions",

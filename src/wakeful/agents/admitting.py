@@ -10,7 +10,7 @@ from wakeful.agents.hours import CLOSED, opening, opening_of, refuse_closed
 from wakeful.agents.inherited import whole_payload
 from wakeful.agents.limits.holding import RATE_LIMITED, limit_of
 from wakeful.agents.runners.spec import limited_as
-from wakeful.kernel.kinds import Refused
+from wakeful.kernel.hooks import Refused
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:

@@ -20,14 +20,15 @@ from typing import TYPE_CHECKING, Any
 from wakeful.agents.naming import AGENT, AGENTS_OWN, VARIABLE, agent_of, check_job_name, wake_job
 from wakeful.command import end_programs
 from wakeful.errors import InvalidJob
-from wakeful.kernel.domain import Domain
-from wakeful.kernel.kinds import Kind, Refused
+from wakeful.kernel.domain import Domain, Remedy
+from wakeful.kernel.hooks import Refused
+from wakeful.kernel.kinds import Kind
 
 if TYPE_CHECKING:
-    from wakeful.kernel.actions.drafts import Draft
     from wakeful.kernel.context import Context
+    from wakeful.kernel.hooks import Draft
+    from wakeful.kernel.model.stories import Subject
     from wakeful.kernel.rules.outcome import Result
-    from wakeful.kernel.views.stories import Subject
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
     from wakeful.triggers import Trigger
@@ -68,6 +69,7 @@ def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[s
     from wakeful.agents.inherited import whole_payload
     from wakeful.agents.replies.routing import keep_route
     from wakeful.agents.schedule_options import with_own_limit
+    from wakeful.agents.self_scheduling.running import begin
     from wakeful.agents.session_lanes import given_to
     from wakeful.agents.wakes import take_wake
     from wakeful.agents.work import take_item
@@ -80,16 +82,20 @@ def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[s
     payload = {**json.loads(job.payload), **given_to(tx, run)}
     whole = with_own_limit(whole_payload(tx, payload))
     keep_route(tx, whole, run)
-    return {**({} if whole is payload else whole), **(woken or request or {}), **(item or {})} or None
+    own = begin(tx, job, run)
+    return {**({} if whole is payload else whole), **(woken or request or {}), **(item or {}), **own} or None
 
 
 def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
     from wakeful.agents.budgets.spending import settle
     from wakeful.agents.limits import holding as limits
     from wakeful.agents.replies.routing import send_reply
+    from wakeful.agents.self_scheduling.running import end_question
     from wakeful.agents.wakes import end_run
     from wakeful.agents.work import end_item
 
+    if end_question(tx, job, run, result):
+        return
     limits.end_run(tx, context, job, run, result)
     settle(tx, run, result)
     end_run(tx, context, job, run, result)
@@ -149,10 +155,12 @@ def _keeps_dots(tx: Transaction) -> bool:
     return tx.jobs.has_kind(AGENT)
 
 
-def _watch_limits(tx: Transaction, context: Context) -> None:
+def _sweep(tx: Transaction, context: Context) -> None:
     from wakeful.agents.limits.holding import watch
+    from wakeful.kernel.actions.proposing import drop_late
 
     watch(tx, context)
+    drop_late(tx, context)
 
 
 def _joined(tx: Transaction, waiting: RunRow, cause: RunRow) -> None:
@@ -186,6 +194,12 @@ def _redact(payload: Any) -> Any:
     return {**payload, "runner": {**runner, "env": env}}
 
 
+def _simulated(kind: Kind) -> Kind:
+    from wakeful.agents.foreseeing import simulated
+
+    return simulated(kind)
+
+
 def _story(subject: Subject) -> list[str]:
     from wakeful.agents.story import story
 
@@ -217,14 +231,24 @@ domain = Domain(
             spread=_spread,
             stored=_stored,
             waiting=_waiting,
+            simulated=_simulated,
         ),
     ),
+    simulated_tables=(
+        *("agent_wakes", "agent_events", "agent_limits"),
+        *("budget_days", "budget_reservations", "budget_charges"),
+    ),
+    remedies={
+        "over_budget": Remedy("budget", "Raise the budget, or run its schedules less often."),
+        "rate_limited": Remedy("rate_limit", "Wait for the limit to end, or use another account."),
+    },
+    spending="wakeful.agents.foreseeing:spending",
     job_tables=("agent_wakes",),
     precious_tables=("agent_events", "agent_sessions", "agent_work"),
     id_prefixes={"item": "wrk"},
     prune=_prune,
     joined=_joined,
-    swept=_watch_limits,
+    swept=_sweep,
     alerts={"rate_limited": "an account has been at its rate limit for 6 hours"},
     skip_reasons={
         "rate_limited": "its account was at its rate limit",
@@ -242,7 +266,10 @@ domain = Domain(
     parts={"agents": "wakeful.agents.registry:AgentRegistry"},
     section="agents",
     settings="wakeful.agents.configuration:Agents",
+    fill="wakeful.agents.agent_defaults:with_agent_defaults",
+    reads_jobs="wakeful.agents.agents_file:AgentsReader",
     install="wakeful.agents.configuration:install_agents",
+    run_here={AGENT: "wakeful.agents.waking_here:prepare_here"},
     routes=(
         "wakeful.agents.routes.agents:router",
         "wakeful.agents.routes.limits:router",

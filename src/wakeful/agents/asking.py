@@ -24,16 +24,18 @@ from wakeful.agents.runners.session_server import SessionServers
 from wakeful.agents.runners.spec import limited_as, preset_of, program_of, takes_paths
 from wakeful.agents.runners.turn import Answered, Ending, Gone, Limited, Overloaded, Reply, Surroundings, Turn, Wrong
 from wakeful.agents.runners.usage import usage_of, with_earlier
+from wakeful.agents.self_scheduling.running import sender_in
 from wakeful.agents.senders.feeding import is_fed
 from wakeful.agents.senders.tables import Senders
 from wakeful.agents.sources import Desk
 from wakeful.agents.talking import number_of
-from wakeful.agents.wakes import DISABLED, add_event, wake_by_time
+from wakeful.agents.wakes import DISABLED, add_event, wake_unless_disabled
 from wakeful.agents.waking import CAUSED
 from wakeful.clock import VirtualClock
 from wakeful.errors import InvalidJob
-from wakeful.kernel.rules.outcome import Defer, Failed, Noop, Output, Skip, TransientError, Wait
-from wakeful.kernel.views.models import Run
+from wakeful.kernel.model.run import Run
+from wakeful.kernel.rules.approval import APPROVED
+from wakeful.kernel.rules.outcome import ApprovalNeeded, Defer, Failed, Noop, Output, Skip, TransientError, Wait
 from wakeful.triggers.moments import from_ms
 from wakeful.trust import ADVICE, distrust_below
 
@@ -54,6 +56,10 @@ class AgentFailed(Failed):
 
 class AgentNotStarted(AgentFailed):
     """The agent's program could not be started."""
+
+
+class PromptRefused(AgentFailed):
+    """The agent's program could not be started with this prompt as an argument."""
 
 
 class AgentOverloaded(Failed, TransientError):
@@ -99,7 +105,7 @@ class AgentKind:
             raise Skip("outside its hours")
         agent = payload["agent"]
         reason = "manual" if run.reason == "manual" else "interval"  # a person is not bound to hours
-        asked = await self._scheduler.transact(lambda tx, context: wake_by_time(tx, context, agent, reason))
+        asked = await self._scheduler.transact(lambda tx, context: wake_unless_disabled(tx, context, agent, reason))
         if asked.waits_for == DISABLED:
             raise Skip(f"{agent} is disabled: resume it (wakeful resume {wake_job(agent)})")
         return {"woken": asked.wake_at is not None, "coalesced": asked.coalesced}
@@ -110,10 +116,14 @@ class AgentKind:
             raise Noop("no work item waits")
         text = self._own_prompt(payload) or f"It is time for {schedule}."
 
+        sender = sender_in(payload, number_of(run.id))
+
         def work(tx: Transaction, context: Context) -> tuple[int, bool]:
             outside = CAUSED if is_fed(tx, number_of(run.id)) else 0
-            event, _ = add_event(tx, context, agent, text, source="cron", context_key=schedule, outside=outside)
-            return event, wake_by_time(tx, context, agent, "cron").wake_at is not None
+            event, _ = add_event(
+                tx, context, agent, text, source="cron", context_key=schedule, outside=outside, sender=sender
+            )
+            return event, wake_unless_disabled(tx, context, agent, "cron").wake_at is not None
 
         event, is_woken = await self._scheduler.transact(work)
         return {"event": ids.encode("evt", event), **({} if is_woken else {"woken": False})}
@@ -123,7 +133,7 @@ class AgentKind:
     async def _ask(self, run: Run, payload: dict[str, Any]) -> Any:
         if "runner" not in payload:
             raise InvalidJob(f"There is no agent {payload['agent']!r} any more: remove {run.job}, or add it again.")
-        asked = self._asked(run, payload)._replace(escapes=takes_paths(payload["runner"]))
+        asked = self._asked(run, payload)._replace(escapes=takes_paths(payload["runner"]), answer=_answer(run))
         is_limited = await self._is_fed(run, asked) and payload.get("untrusted") is not None
         if is_limited:
             payload = overridden(payload, payload["untrusted"])
@@ -144,6 +154,10 @@ class AgentKind:
             raise await self._problem(ending, payload, with_earlier(_of_this_call(ending, payload), earlier))
         reply = await self._scheduler.transact(lambda tx, _: keep(tx, payload, kept, ending.reply))
         reply = with_earlier(reply, earlier)
+        if (
+            question := await self._scheduler.look(lambda tx: tx.of(Senders).question_of(number_of(run.id)))
+        ) is not None:
+            return ApprovalNeeded(question[0], None if question[1] is None else from_ms(question[1]))
         if kept.session is not None and reply.session not in (None, kept.session.session):
             notes.append(f"the session {kept.session.session} was not known; a new one began")
         notes += [f"not allowed: {what}" for what in (ending.tool.denied if ending.tool is not None else ())]
@@ -170,6 +184,9 @@ class AgentKind:
             prompt = self._own_prompt(payload) or ("Work on this item." if item else None)
             if payload.get("request") is not None:
                 prompt, outside = _with_request(prompt, payload["request"])
+            if payload.get("is_outside") and prompt is not None:
+                outside = [*outside, Outside("what to do, as a run wrote it", prompt)]
+                prompt = None
             return Asked(run.job, prompt, outside=outside, was_cut_off=cut_off)
         events = [(source, text) for source, text in payload.get("events", ())]
         outside += [Outside(source, text) for source, text in payload.get("outside", ())]
@@ -238,7 +255,7 @@ class AgentKind:
         if isinstance(ending, Overloaded):
             return AgentOverloaded(ending.why, output)
         if isinstance(ending, Wrong) and not ending.started:
-            return AgentNotStarted(ending.why, output)
+            return (PromptRefused if ending.is_prompt else AgentNotStarted)(ending.why, output)
         return AgentFailed(ending.why, output, getattr(ending, "outcome", "error"))
 
     async def _deferred(self, ending: Limited, payload: dict[str, Any], output: Output) -> Defer:
@@ -251,6 +268,16 @@ class AgentKind:
 
 
 # -- texts ------------------------------------------------------------------------------------------------------------
+
+
+def _answer(run: Run) -> str | None:
+    """What a person said to the question that the run before this one asked."""
+    given = run.approvals[-1] if run.approvals else None
+    asked_by_itself = given is not None and given["question"] != f"Run {run.job}?"  # else its job asks before each run
+    if given is None or given["verdict"] != APPROVED or not asked_by_itself:
+        return None
+    note = f": {given['note']}" if given["note"] else ""
+    return f"You asked: {given['question']}\n{given['by']} approved it{note}. Go on from there."
 
 
 def _tool(ending: Ending) -> dict[str, Any]:

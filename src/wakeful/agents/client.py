@@ -15,6 +15,7 @@ from wakeful.agents.answers import Answer
 from wakeful.agents.settings import SessionSettings
 from wakeful.errors import SchedulerError
 from wakeful.threads import room
+from wakeful.trace_context import trace_headers
 
 MAX_ANSWER = 1024 * 1024
 
@@ -105,7 +106,7 @@ class SessionClient:
             headers["Idempotency-Key"] = key
         if self._settings.token is not None:
             headers["Authorization"] = f"Bearer {self._settings.token}"
-        return headers
+        return {**headers, **trace_headers()}
 
     async def _client(self) -> httpx.AsyncClient:
         if self._http is None:

@@ -7,24 +7,25 @@ from typing import Annotated, Any
 
 import typer
 
-from wakeful import Scheduler
 from wakeful.agents.belongings.moving import move_all, orphaned
 from wakeful.agents.limits.commands import limits
 from wakeful.agents.questions.commands import ask
 from wakeful.agents.waking import REASONS
 from wakeful.agents.whole import Acted, pause_agent, resume_agent
-from wakeful.cli.acting import rights_here, say_undo
-from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.opening import change, now_ms, read, server_of
-from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.runs import again_at, held_up, waits_long
-from wakeful.cli.saying import say, say_text
-from wakeful.cli.tables import Cell, Column, Json, print_facts, print_json, print_table
-from wakeful.cli.words import ago, ahead, count
 from wakeful.clock import sleep
+from wakeful.console.acting import rights_here, say_undo
+from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.following import again_at, held_up, waits_long
+from wakeful.console.opening import change, now_ms, read, server_of
+from wakeful.console.place import Db, Place, chosen
+from wakeful.console.saying import say, say_text
+from wakeful.console.tables import Cell, Column, Json, print_facts, print_json, print_table
+from wakeful.console.words import ago, ahead, count, stamp
+from wakeful.console.zones import shown_zone, usable_zone
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.recording import origin_of
 from wakeful.kernel.views.cut_off import CUT_OFF
+from wakeful.scheduler import Scheduler
 from wakeful.triggers.moments import iso, read_moment, spoken
 
 app = typer.Typer(help="Show agents, wake them, and leave them events.")
@@ -125,7 +126,8 @@ def _ms(text: str) -> int:
 @app.command("show")
 def show(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None) -> None:
     """Show an agent with its schedules, sessions and events."""
-    found = change(chosen(ctx, db), lambda scheduler: scheduler.agents.get(name))
+    place = chosen(ctx, db)
+    found = change(place, lambda scheduler: scheduler.agents.get(name))
     if as_json:
         print_json(found)
         return
@@ -135,7 +137,9 @@ def show(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None
         ("status", _state_words(found)),
         ("running", f"{found['running']} of {found['max_concurrent']}"),
         ("today", _spent(found)),
+        *_budget_reached(place, found["name"]),
     ]
+    facts += [("env", f"{', '.join(found['env'])}, where the server has them")] if found["env"] else []
     beats = [found["heartbeat"]] if found["heartbeat"] else []
     for one in [*beats, *found["schedules"]]:
         coming = _coming(one, now)
@@ -143,10 +147,27 @@ def show(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None
         error = f": {one['last_error']}" if one["last_error"] else ""
         status = CUT_OFF if one["cut_off"] else one["status"]
         facts.append((one["name"], f"{status}, {coming}{last}{error}"))
+    for one in found["self_schedule"]["asked"]:
+        state = "approved" if one["waits_for"] is None else f"waits for approval: wakeful approve {one['waits_for']}"
+        facts.append(("asked for", f"{one['job']} {ago(_ms(one['asked_at']), now)}, {state}"))
     facts += [("session", f"{one['name']} is {one['session']}") for one in found["sessions"]]
     facts += [("event", f"[{one['source'] or 'event'}] {one['text']}") for one in found["events"]]
     facts += [("refused", f"{reason}: {times}") for reason, times in found["skips"].items()]
     print_facts(facts)
+
+
+def _budget_reached(place: Place, agent: str) -> list[tuple[str, str | Cell]]:
+    """When the agent's budget of a day is expected to be used up, if it is within a month."""
+    if place.server:  # which does not say it
+        return []
+    from wakeful.foresight.forecasting import forecast
+
+    async def work(scheduler: Scheduler) -> int | None:
+        found = await scheduler.look(lambda tx: forecast(tx, usable_zone(place)))
+        return next((one.reached_at for one in found.budgets if one.agent == agent), None)
+
+    at = change(place, work)
+    return [] if at is None else [("budget", f"reached on {stamp(at, shown_zone(place))}")]
 
 
 def _spent(found: dict[str, Any]) -> str:

@@ -13,6 +13,7 @@ from wakeful.agents.naming import check_name
 from wakeful.config.job_keys import JobKeys
 from wakeful.config.models import Duration, Section, WebAddress
 from wakeful.errors import SchedulerError
+from wakeful.triggers.active_hours import hours_of
 
 if TYPE_CHECKING:
     from wakeful.kernel.domain import ServerAddress
@@ -124,6 +125,12 @@ class Hours(Section):
     timezone: str | None = None
 
 
+def _hours(value: Any) -> Any:
+    if value is None or isinstance(value, (str, dict, Hours)):
+        return hours_of(value)
+    raise ValueError(f"must be hours such as 09:00-17:00, or {{start: '09:00', end: '17:00'}}, not {value!r:.60}")
+
+
 class Heartbeat(Section):
     """Wakes an agent at regular times, so that it looks for what needs attention."""
 
@@ -133,7 +140,8 @@ class Heartbeat(Section):
     prompt_file: str | None = None
     ack_token: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     ack_max_chars: Annotated[int, Field(ge=0)] | None = None
-    active_hours: Hours | None = None
+    ack_anywhere: bool = False
+    active_hours: Annotated[Hours | None, BeforeValidator(_hours, json_schema_input_type=str | Hours | None)] = None
 
 
 class Hook(Section):
@@ -188,6 +196,16 @@ def _off(value: Any) -> Any:
     return "off" if value is False else value  # how YAML reads the word
 
 
+class SelfSchedule(Section):
+    """How far an agent may go with schedules of its own."""
+
+    mode: Annotated[Literal["off", "ask", "allow"], BeforeValidator(_off)] = "ask"
+    max: Annotated[int, Field(ge=1, le=1000)] | None = None
+    min_interval: Annotated[Duration, Field(gt=0)] | None = None
+    max_ahead: Annotated[Duration, Field(gt=0)] | None = None
+    expires: Annotated[Duration, Field(gt=0)] | None = None
+
+
 def _runner_may_be_shared(schema: dict[str, Any]) -> None:
     schema.pop("required", None)  # an agent without one takes that of the defaults
 
@@ -210,7 +228,8 @@ class AgentSettings(Section):
     work: Literal["queue"] | Work | None = None
     budget: Budget | None = None
     untrusted: Untrusted | None = None
-    self_schedule: Annotated[Literal["off", "ask", "allow"], BeforeValidator(_off)] = "ask"
+    self_schedule: Annotated[Literal["off", "ask", "allow"] | SelfSchedule, BeforeValidator(_off)] = "ask"
+    mcp: bool = False
 
 
 def _or_none_at_all(value: Any) -> Any:

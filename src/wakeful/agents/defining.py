@@ -20,12 +20,13 @@ from wakeful.callables import beside
 from wakeful.errors import InvalidJob, InvalidSetting, InvalidTrigger
 from wakeful.references import absolute
 from wakeful.triggers.active_hours import ActiveHours
-from wakeful.triggers.written import SHORT
+from wakeful.triggers.fields import BY_WORD
 
 DEFAULT_PROMPT = "Read HEARTBEAT.md and check if anything needs attention. Reply {token} if nothing to report."
 ACK_TOKEN, ACK_MAX_CHARS = "HEARTBEAT_OK", 300
+SCRIPTED = "scripted"  # a program that is not known
 SESSIONS = ("persistent", "ephemeral")
-RHYTHMS = (*SHORT, "manual")
+RHYTHMS = tuple(word for word in BY_WORD if word not in OUTSIDE)
 SOURCES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "directory": (("path",), ()),
     "github": (("repo",), ("label", "token", "base_url", "close")),
@@ -57,11 +58,12 @@ def jobs_of(name: str, agent: Mapping[str, Any], folder: Path, zone: str) -> tup
     `zone`: that of hours that name none.
     """
     wrong = [*_source_problems(agent.get("work")), *_runner_problems(agent["runner"])]
-    wrong += [*_budget_problems(agent), *_untrusted_problems(agent)]
+    wrong += [*_budget_problems(agent), *_untrusted_problems(agent), *_mcp_problems(agent)]
     heartbeat = agent.get("heartbeat") or {}
     of_hours = list(_hours_problems(heartbeat))
     wrong += [*_session_problems(agent), *of_hours]
     runner = _settled_runner(agent["runner"], folder)
+    runner = {**runner, "mcp": True} if agent.get("mcp") else runner
     common = _options(name, agent)
     parts = [_wake_part(name, agent, runner, common, folder)]
     if heartbeat.get("enabled", bool(heartbeat)) and not of_hours:
@@ -95,12 +97,15 @@ def _source_problems(work: Any) -> Iterator[Wrong]:
 
 
 def _runner_problems(runner: Mapping[str, Any]) -> Iterator[Wrong]:
+    where: Place = ("runner",)
     try:
         if form_of(runner) in ("preset", "start"):
+            where = ("runner", "preset")
             preset_of(runner)
+            where = ("runner",)
             command_form(runner)
     except InvalidJob as error:
-        yield Wrong(("runner",), f"cannot be used: {error}")
+        yield Wrong(where, f"cannot be used: {error}")
     if isinstance(runner.get("account"), Mapping) and account_of(runner) is None:
         message = "is missing: max_concurrent counts the runs of an account, such as name: work."
         yield Wrong(("runner", "account", "name"), message)
@@ -126,6 +131,18 @@ def _hours_problems(heartbeat: Mapping[str, Any]) -> Iterator[Wrong]:
 def _budget_problems(agent: Mapping[str, Any]) -> Iterator[Wrong]:
     usable = not list(_runner_problems(agent["runner"]))
     yield from (Wrong(*found) for found in budget_problems(agent, usable=usable))
+
+
+def _mcp_problems(agent: Mapping[str, Any]) -> Iterator[Wrong]:
+    """Only a program can be told of an MCP server, and only one that takes it for a single run."""
+    if not agent.get("mcp"):
+        return
+    runner = agent["runner"]
+    preset = PRESETS.get(runner.get("preset") or "")
+    if runner.get("url") is not None or runner.get("python") is not None:
+        yield Wrong(("mcp",), "is for programs: a session server and a function have no MCP configuration.")
+    elif preset is not None and preset.mcp is None and runner["preset"] != SCRIPTED:
+        yield Wrong(("mcp",), f"cannot be used: the preset {runner['preset']} takes no MCP server for one run.")
 
 
 def _untrusted_problems(agent: Mapping[str, Any]) -> Iterator[Wrong]:
@@ -204,6 +221,7 @@ def _wake_part(
         **_work_of_main(agent, folder),
         "budget": agent.get("budget"),
         "untrusted": agent.get("untrusted"),
+        "self_schedule": None if agent.get("self_schedule") == "ask" else agent.get("self_schedule"),
     }
     written = {"manual": True, AGENT: _without_none(payload), **common, **_hooks(agent), "retry": 0}
     return Part(f"{name}.{WAKE}", (), written)
@@ -239,7 +257,7 @@ def _schedule_part(
     else:
         # A chat message is answered where it came from, unless the schedule itself says otherwise.
         deliver = schedule.get("deliver") or (None if outside == "chat" else agent.get("deliver"))
-        payload |= {"does": "ask", "runner": runner, "session": _session(agent), "deliver": deliver, **_ack(agent)}
+        payload |= {"does": "ask", "runner": runner, "session": _session(agent), "deliver": deliver}
         payload["budget"] = agent.get("budget")
         payload["untrusted"] = agent.get("untrusted")
         if outside is not None:
@@ -248,7 +266,7 @@ def _schedule_part(
         written |= asking_options({**common, **_hooks(agent)}, {**own, **_hooks(schedule)})
         written = {word: value for word, value in written.items() if outside is None or word not in RHYTHMS}
         if outside is not None:
-            written["manual"] = True  # nothing starts it by time
+            written[outside] = True  # nothing starts it by time
     return Part(f"{name}.{key}", ("schedules", key), {**written, AGENT: _without_none(payload)})
 
 
@@ -280,7 +298,8 @@ def _ack(agent: Mapping[str, Any]) -> dict[str, Any]:
     heartbeat = agent.get("heartbeat") or {}
     most = heartbeat.get("ack_max_chars")
     token = heartbeat.get("ack_token") or ACK_TOKEN
-    return {"ack_token": token, "ack_max_chars": ACK_MAX_CHARS if most is None else most}
+    ack = {"ack_token": token, "ack_max_chars": ACK_MAX_CHARS if most is None else most}
+    return {**ack, "ack_anywhere": True} if heartbeat.get("ack_anywhere") else ack
 
 
 def _session(agent: Mapping[str, Any]) -> str:

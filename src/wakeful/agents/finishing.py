@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from wakeful.agents.acknowledging import ack_of, outcome_of
 from wakeful.agents.inbound.receiving import take_request
 from wakeful.agents.inbound.sections import overridden
 from wakeful.agents.inherited import whole_payload
@@ -17,7 +18,6 @@ from wakeful.agents.senders.feeding import is_fed
 from wakeful.agents.session_lanes import chat_of, given_to
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.wakes import given_events
-from wakeful.agents.waking import Heard, answered, heard
 from wakeful.agents.work import known_item
 
 if TYPE_CHECKING:
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 def output_of(payload: dict[str, Any], reply: Reply, notes: list[str]) -> dict[str, Any]:
     """A reply as its run keeps it."""
-    said = _heard(payload, reply.text)
-    silent = said.outcome == "sent" and payload.get("deliver") == "none"
+    outcome = _outcome(payload, reply.text)
+    silent = outcome == "sent" and payload.get("deliver") == "none"
     output = {
-        "reply": said.text,
+        "reply": reply.text.strip(),
         "session": reply.session,
         "cost": reply.cost,
         "tokens_in": reply.tokens_in,
         "tokens_out": reply.tokens_out,
-        "outcome": "silent" if silent else said.outcome,
+        "outcome": "silent" if silent else outcome,
     }
     if payload.get("reason") is not None:
         output["reason"] = payload["reason"]
@@ -47,14 +47,10 @@ def output_of(payload: dict[str, Any], reply: Reply, notes: list[str]) -> dict[s
     return {**output, "notes": notes} if notes else output
 
 
-def _heard(payload: dict[str, Any], text: str) -> Heard:
+def _outcome(payload: dict[str, Any], text: str) -> str:
     """What becomes of a reply. A person who has written is answered: only others can do without an answer."""
-    token = payload.get("ack_token")
-    if chat_of(payload) is not None:
-        return heard(text, None, 0)
-    if payload["does"] == "wake" and payload.get("is_answer"):
-        return answered(text, token)
-    return heard(text, token, payload.get("ack_max_chars", 300))
+    is_answer = chat_of(payload) is not None or payload.get("is_answer")
+    return outcome_of(text, None if is_answer else ack_of(payload))
 
 
 def as_reported(tx: Transaction, job: JobDef, run: RunRow, result: Result) -> Result:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from wakeful.agents.naming import HEARTBEAT
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.waking import COALESCE_MS, only_by_interval
-from wakeful.kernel.kinds import Refused
+from wakeful.kernel.hooks import Refused
 from wakeful.triggers.active_hours import ActiveHours
 from wakeful.triggers.moments import iso
 

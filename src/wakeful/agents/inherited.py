@@ -10,7 +10,7 @@ from wakeful.agents.naming import wake_job
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
-INHERITED = ("runner", "budget", "untrusted", "ack_token", "ack_max_chars", "deliver")
+INHERITED = ("runner", "budget", "untrusted", "deliver")
 
 
 def whole_payload(tx: Transaction, payload: dict[str, Any]) -> dict[str, Any]:

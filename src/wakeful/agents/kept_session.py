@@ -18,7 +18,7 @@ from wakeful.kernel.actions.run_tokens import known_token, run_token
 
 if TYPE_CHECKING:
     from wakeful.agents.runners.turn import Reply
-    from wakeful.kernel.views.models import Run
+    from wakeful.kernel.model.run import Run
     from wakeful.store.interface import Transaction
 
 

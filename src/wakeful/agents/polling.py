@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any
 from wakeful import ids
 from wakeful.agents.answers import Done, read_status
 from wakeful.agents.tables import Sessions, Watch
-from wakeful.errors import RunNotFound, SchedulerError, ScheduleTriggerError, StoreError
+from wakeful.errors import RunNotFound, ScheduleTriggerError, StoreError
+from wakeful.services import Service
 
 if TYPE_CHECKING:
     from wakeful.agents.answers import Answer
@@ -26,6 +27,7 @@ log = logging.getLogger("wakeful.sessions")
 
 AT_ONCE = 8  # questions under way
 LOOK_MS = 60_000  # how often the store is read for runs to poll
+RETRY_S = 1.0  # after trouble with it
 
 
 class Question:
@@ -39,7 +41,7 @@ class Question:
         self.asked = 0
 
 
-class Polling:
+class Polling(Service):
     """Lives beside the engine: begins with it, ends with it."""
 
     def __init__(
@@ -53,6 +55,7 @@ class Polling:
         look_ms: int = LOOK_MS,
     ) -> None:
         """Polls runs of one kind of job: `ask` makes one request, `close` is called at the end."""
+        super().__init__("the polling of waiting runs", look_ms / 1000, retry=RETRY_S)
         self._scheduler = scheduler
         self._kind = kind
         self._poll_s = poll_s
@@ -61,68 +64,39 @@ class Polling:
         self._look_ms = look_ms
         self._clock = scheduler.clock
         self._questions: dict[int, Question] = {}
-        self._task: asyncio.Task[None] | None = None
-        self._changed = asyncio.Event()
         self._next_look = 0
-        self._troubled = False
 
     def begin(self) -> None:
         self._next_look = 0
-        self._task = asyncio.get_running_loop().create_task(self._loop(), name="wakeful-polling")
+        super().begin()
 
     async def end(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
+        await super().end()
         await self._close()
 
     def watch(self, watch: Watch) -> None:
         """A run has begun to be worth asking about."""
         wait = max(0, watch.since + self._pause(0) - self._clock.now())  # nothing, after a restart
         self._questions[watch.run_id] = Question(watch, self._clock.boot() + min(wait, self._pause(0)))
-        self._changed.set()
+        self.wake()
 
     def _pause(self, asked: int) -> int:
         first, longest = self._poll_s
         return int(min(longest, first * 1.5 ** min(asked, 40)) * 1000)
 
-    async def _loop(self) -> None:
-        while True:
-            try:
-                await self._round()
-                self._troubled = False
-            except SchedulerError as error:
-                if not self._troubled:  # say it once, not every second
-                    log.warning("database unavailable, polling of waiting runs is retried: %s", error)
-                self._troubled = True
-                self._next_look = self._clock.boot() + 1000
-            except Exception:
-                log.exception("unexpected error while polling waiting runs; retrying")
-                self._next_look = self._clock.boot() + self._look_ms
-            await self._sleep()
-
-    async def _sleep(self) -> None:
-        """Until the next question or look, or until there is a new one."""
-        at = min([self._next_look, *(question.at for question in self._questions.values())])
-        self._changed.clear()
-        try:
-            async with asyncio.timeout(max(0.01, (at - self._clock.boot()) / 1000)):
-                await self._changed.wait()
-        except TimeoutError:
-            return
-
-    async def _round(self) -> None:
+    async def run_once(self) -> float:
+        """Ask what is due; until when then is the next question, or the next look at the store."""
         if self._clock.boot() >= self._next_look:
             await self._look()
         now = self._clock.boot()
         due = sorted((question for question in self._questions.values() if question.at <= now), key=lambda one: one.at)
         if due:
             await asyncio.gather(*[self._ask(question) for question in due[:AT_ONCE]])
+        at = min([self._next_look, *(question.at for question in self._questions.values())])
+        return max(0.01, (at - self._clock.boot()) / 1000)
 
     async def _look(self) -> None:
         """Compare what we ask about with what the store says there is to ask about."""
-        self._next_look = self._clock.boot() + self._look_ms
         node_id, kind = self._scheduler.node_id, self._kind
         known = set(self._questions)
         mine, over = await self._scheduler.look(lambda tx: _sorted(tx, node_id, kind))
@@ -133,6 +107,7 @@ class Polling:
                 self.watch(watch)
         for run_id in known.difference(watch.run_id for watch in mine):  # ended here, or another node sees to it
             self._questions.pop(run_id, None)
+        self._next_look = self._clock.boot() + self._look_ms
 
     async def _ask(self, question: Question) -> None:
         watch = question.watch
@@ -163,7 +138,7 @@ class Polling:
 def _sorted(tx: Transaction, node_id: int, kind: str) -> tuple[list[Watch], list[int]]:
     """The runs of a kind that this node polls, and those that need no more polling."""
     watched = [found for found in tx.of(Sessions).watched() if found.kind in (kind, None)]
-    alive = {row.id for row in tx.journal.alive()} if watched and not tx.exclusive else set()
+    alive = {row.id for row in tx.members.alive()} if watched and not tx.exclusive else set()
     mine = [
         found.watch
         for found in watched

@@ -36,6 +36,7 @@ class Asked(NamedTuple):
     outside: Sequence[Outside] = ()
     was_cut_off: bool = False
     escapes: bool = False  # whether the program takes @path for the file
+    answer: str | None = None  # what a person said to the question of the run that it continues
 
 
 def build_prompt(asked: Asked, nonce: str) -> str:
@@ -45,6 +46,8 @@ def build_prompt(asked: Asked, nonce: str) -> str:
         parts.append(asked.notes)
     if asked.was_cut_off:
         parts.append(CUT_OFF)
+    if asked.answer:
+        parts.append(asked.answer)
     if asked.events:
         lines = [f"- [{source}] {_indented(text)}" for source, text in asked.events]
         parts.append("\n".join(["System events:", *lines]))

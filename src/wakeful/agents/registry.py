@@ -19,7 +19,7 @@ from wakeful.agents.naming import AGENT, shared_session
 from wakeful.agents.questions import prepared
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.views import agent_view, agent_views
-from wakeful.agents.wakes import Requested, add_event, find_agent, request_wake
+from wakeful.agents.wakes import Requested, add_event, find_agent, request_wake, wake_unless_disabled
 from wakeful.agents.waking import EVENT_LABEL
 from wakeful.agents.whole import pause_agent, resume_agent
 from wakeful.errors import InvalidJob, JobExists
@@ -32,9 +32,9 @@ from wakeful.store.listing import JobFilter
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
-    from wakeful.kernel.actions.drafts import Draft
     from wakeful.kernel.actions.recording import Origin
     from wakeful.kernel.context import Context
+    from wakeful.kernel.hooks import Draft
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef
@@ -78,7 +78,7 @@ class AgentRegistry:
         """
         scheduler = self._scheduler
         here = folder if folder is not None else Path.cwd()
-        entries = load("wakeful.config.agents_file:entries_of")(agents, here, scheduler.default_zone)
+        entries = load("wakeful.agents.agents_file:entries_of")(agents, here, scheduler.default_zone)
         off = {entry.new.name for entry in entries if not entry.enabled}
         for entry in entries:
             if not entry.enabled:  # the job says who switched it off, so that only what this program did is taken back
@@ -87,7 +87,7 @@ class AgentRegistry:
         names, origin = {made.name for made in drafts}, scheduler.acting()
 
         def work(tx: Transaction, context: Context) -> list[str]:
-            if tx.journal.fact(FACT) is None:
+            if tx.facts.get(FACT) is None:
                 store_limits(tx, DEFAULT._replace(zone=scheduler.default_zone))
             mine = {pair[0].name: pair for pair in tx.jobs.matching(JobFilter(kind=AGENT, source=SOURCE))}
             gone = sorted(mine.keys() - names)
@@ -145,7 +145,7 @@ class AgentRegistry:
         def work(tx: Transaction, context: Context) -> tuple[int, int]:
             found = add_event(tx, context, agent, text, source=source, context_key=context_key)
             if wake:
-                request_wake(tx, context, agent, "hook")
+                wake_unless_disabled(tx, context, agent, "hook")
             return found
 
         event, waiting = await self._scheduler.transact(work)

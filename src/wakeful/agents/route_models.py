@@ -11,9 +11,10 @@ from pydantic_core import PydanticCustomError
 from wakeful.agents.routes.timing_models import Camel, Options, OptionsOut, Shown, Timing, TimingOut
 from wakeful.agents.task import MAX_MODEL, MAX_PROMPT, Task
 from wakeful.agents.waking import EVENT_LABEL
-from wakeful.api import forms
-from wakeful.api.problems import PATTERN_WORDS
-from wakeful.api.strict import Strict
+from wakeful.routing import forms
+from wakeful.routing.models import Status
+from wakeful.routing.problems import PATTERN_WORDS
+from wakeful.routing.strict import Strict
 
 MINUTE_MS = 60_000
 #: What answers show and requests may carry along, so that what was read can be changed and written back.
@@ -63,7 +64,27 @@ class SessionConfig(Camel):
         return task
 
 
-class ScheduleIn(Camel):
+class _Schedule(Camel):
+    slug: Annotated[str, StringConstraints(max_length=1000)] | None = Field(None, description="as in the address")
+    session_config: SessionConfig | None = None
+    agent: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = Field(
+        None,
+        description="the agent that gets the prompt, instead of a session; a schedule stays with its agent",
+        examples=["reporter"],
+    )
+    options: Options = Field(
+        None,
+        description="how its job runs: what is not named stays as it is, null puts it back",
+        examples=[{"timeout": "10m"}],
+    )
+    enabled: bool | None = None
+
+    @classmethod
+    def carried(cls) -> tuple[str, ...]:
+        return STATE
+
+
+class ScheduleIn(_Schedule):
     """A whole schedule. Without `enabled` a new one is enabled, and one that exists stays as it is."""
 
     model_config = ConfigDict(
@@ -80,28 +101,11 @@ class ScheduleIn(Camel):
         )
     )
 
-    slug: Annotated[str, StringConstraints(max_length=1000)] | None = Field(None, description="as in the address")
     prompt: Prompt
     timing: Timing = Field(alias="schedule")
-    session_config: SessionConfig | None = None
-    agent: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = Field(
-        None,
-        description="the agent that gets the prompt, instead of a session: one from the configuration",
-        examples=["reporter"],
-    )
-    options: Options = Field(
-        None,
-        description="how its job runs: what is not named stays as it is, null puts it back",
-        examples=[{"timeout": "10m"}],
-    )
-    enabled: bool | None = None
-
-    @classmethod
-    def carried(cls) -> tuple[str, ...]:
-        return STATE
 
 
-class ScheduleChange(Camel):
+class ScheduleChange(_Schedule):
     """Part of a schedule: fields that are left out stay as they are, in `sessionConfig` too."""
 
     model_config = ConfigDict(
@@ -110,19 +114,8 @@ class ScheduleChange(Camel):
         )
     )
 
-    slug: Annotated[str, StringConstraints(max_length=1000)] | None = Field(None, description="as in the address")
     prompt: Prompt | None = None
     timing: Timing | None = Field(None, alias="schedule")
-    session_config: SessionConfig | None = None
-    agent: Annotated[str, StringConstraints(min_length=1, max_length=64)] | None = Field(
-        None, description="as it is: a schedule stays with its agent", examples=["reporter"]
-    )
-    options: Options = Field(
-        None,
-        description="how its job runs: what is not named stays as it is, null puts it back",
-        examples=[{"timeout": "10m"}],
-    )
-    enabled: bool | None = None
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
@@ -131,10 +124,6 @@ class ScheduleChange(Camel):
                 "empty", "nothing is to be changed: give prompt, enabled, schedule, options or sessionConfig"
             )
         return self
-
-    @classmethod
-    def carried(cls) -> tuple[str, ...]:
-        return STATE
 
 
 class SessionConfigOut(Shown):
@@ -164,7 +153,7 @@ class ScheduleOut(Shown):
     next_run_local: str | None
     timezone: str
     description: str
-    status: Literal["idle", "running", "waiting", "paused", "done", "disabled"]
+    status: Status
     current_run: str | None
     owner: str | None
 
@@ -305,6 +294,14 @@ class AgentOut(AgentSummary):
     """An agent with its schedules, sessions and events."""
 
     description: str | None = Field(description="what it is for", examples=["Looks after the repository"])
+    self_schedule: dict[str, Any] = Field(
+        description="what it may schedule itself, and the schedules that it asked for",
+        examples=[{"mode": "ask", "max": 10, "asked": []}],
+    )
+    env: list[str] = Field(
+        description="names of the variables that its program is given, where the server has them",
+        examples=[["ANTHROPIC_API_KEY"]],
+    )
     sessions: list[dict[str, Any]] = Field(description="the sessions it keeps", examples=[[]])
     events: list[dict[str, Any]] = Field(description="events that wait for its next run, oldest first", examples=[[]])
     heartbeat: dict[str, Any] | None = Field(description="its heartbeat; null where it has none", examples=[None])

@@ -9,7 +9,7 @@ from wakeful.agents.hops import MOST_HOPS, Sender, sender_of, too_far
 from wakeful.agents.registry import check_labels, shown_request
 from wakeful.agents.senders.tables import Senders
 from wakeful.agents.views import agent_view
-from wakeful.agents.wakes import Requested, add_event, request_wake
+from wakeful.agents.wakes import Requested, add_event, request_wake, wake_unless_disabled
 from wakeful.errors import AgentNotFound, QueueFull
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ async def leave_event(scheduler: Scheduler, run_id: int, agent: str, given: Even
         source, key = sender.source(given.source), given.context_key
         found = add_event(tx, context, agent, given.text, source=source, context_key=key, sender=sender)
         if given.wake:
-            request_wake(tx, context, agent, sender=sender)
+            wake_unless_disabled(tx, context, agent, "hook", sender=sender)
         return found
 
     found = await scheduler.transact(work)

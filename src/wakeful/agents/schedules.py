@@ -28,9 +28,9 @@ from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.actions.recording import on_record, origin_of
 from wakeful.kernel.actions.runs import run_now
 from wakeful.kernel.actions.stops import refuse_stopped
+from wakeful.kernel.model.job import Job, job_views
 from wakeful.kernel.rules.options import OPTION_NAMES, as_written, from_text
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.kernel.views.models import Job, job_views
 from wakeful.store.jobs import JobFilter
 from wakeful.triggers import Trigger, to_ms
 

@@ -12,8 +12,8 @@ from wakeful.agents.sharing import replace_session
 from wakeful.agents.tables import KeptSession, Sessions
 from wakeful.agents.talking import Attempt, SessionFailed, Talk, find_attempt, number_of, reported
 from wakeful.agents.task import Task, read_task
+from wakeful.kernel.model.run import Run
 from wakeful.kernel.rules.outcome import Wait
-from wakeful.kernel.views.models import Run
 
 if TYPE_CHECKING:
     from wakeful.agents.client import SessionClient

@@ -19,8 +19,8 @@ from wakeful.kernel.rules.options import from_text
 from wakeful.store.jobs import JobFilter
 
 if TYPE_CHECKING:
-    from wakeful.kernel.actions.authorization import PayloadCheck
     from wakeful.kernel.context import Context
+    from wakeful.kernel.hooks import Writer
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef
 
@@ -32,21 +32,17 @@ def named_session(kind: str, payload: str) -> str | None:
     return name if isinstance(name, str) else None
 
 
-def own_sessions(owner: str) -> PayloadCheck:
-    """A check for callers that see only what they own: the sessions they name are kept by jobs of theirs.
+def check_writer(tx: Transaction, writer: Writer, payload: str, before: JobDef | None) -> None:
+    """NotAllowed where a caller that sees only what it owns names a session that no job of its own keeps.
 
     What an operator has named in a job stays allowed in that job.
     """
-
-    def check(tx: Transaction, kind: str, payload: str, before: JobDef | None) -> None:
-        name = named_session(kind, payload)
-        if name is None or (before is not None and named_session(before.kind, before.payload) == name):
-            return
-        if not tx.of(Sessions).is_kept_by(owner, name):
-            message = f"{owner} may name only sessions that its own jobs keep, and {name!r:.220} is none of them."
-            raise NotAllowed(message)
-
-    return check
+    name = named_session(SESSION, payload) if writer.limited else None
+    if name is None or (before is not None and named_session(before.kind, before.payload) == name):
+        return
+    if not tx.of(Sessions).is_kept_by(writer.name, name):
+        message = f"{writer.name} may name only sessions that its own jobs keep, and {name!r:.220} is none of them."
+        raise NotAllowed(message)
 
 
 def replace_session(tx: Transaction, context: Context, old: str, new: str, zone: str) -> None:

@@ -10,7 +10,7 @@ from wakeful.agents.naming import HEARTBEAT
 from wakeful.triggers import Every, iso, trigger_from_data
 
 if TYPE_CHECKING:
-    from wakeful.kernel.actions.drafts import Draft
+    from wakeful.kernel.hooks import Draft
 
 
 def spread_beats(drafts: Sequence[Draft], now: int) -> dict[str, Every]:

@@ -22,11 +22,11 @@ from wakeful.agents.senders.feeding import is_fed
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.work import item_text
 from wakeful.counting import counted
-from wakeful.kernel.views import outgoing
+from wakeful.kernel.model import outgoing
 from wakeful.triggers.active_hours import ActiveHours
 
 if TYPE_CHECKING:
-    from wakeful.kernel.views.stories import Subject
+    from wakeful.kernel.model.stories import Subject
 
 SHOWN_EVENTS = 3
 SHOWN_TEXT = 80

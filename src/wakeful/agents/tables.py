@@ -5,12 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from wakeful.agents.waking import Event, Wake
-
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.store.rows import Rows, Verbs, where
 
 
 class KeptSession(NamedTuple):
@@ -93,18 +91,17 @@ _UNUSED = (  # one run has it, or its job is gone; a shared one is few agents' a
 )
 
 
-class Sessions:
+class Sessions(Verbs):
     """Verbs on sessions and watches; each call is part of the transaction it was made in."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _kept = Rows("sessions", KeptSession)
+    _watches = Rows("run_watches", Watch)
 
     # -- sessions -----------------------------------------------------------------------------------------------------
 
     def of(self, job_id: int) -> KeptSession | None:
         """The session the job keeps, if it does."""
-        found = self._session.rows(f"SELECT {_KEPT} FROM sessions WHERE job_id = ?", (job_id,))
-        return KeptSession._make(found[0]) if found else None
+        return self._kept.one("WHERE job_id = ?", job_id)
 
     def of_all(self, job_ids: list[int]) -> dict[int, str]:
         """What the sessions of these jobs are called."""
@@ -113,14 +110,11 @@ class Sessions:
 
     def called(self, session: str) -> KeptSession | None:
         """The session of that name, if a job keeps it: the one used last where several do."""
-        sql = f"SELECT {_KEPT} FROM sessions WHERE session = ? ORDER BY used_at DESC, job_id DESC LIMIT 1"
-        found = self._session.rows(sql, (session,))
-        return KeptSession._make(found[0]) if found else None
+        return self._kept.one("WHERE session = ? ORDER BY used_at DESC, job_id DESC LIMIT 1", session)
 
     def keepers(self, session: str) -> list[int]:
         """The jobs that keep the session."""
-        rows = self._session.rows("SELECT job_id FROM sessions WHERE session = ? ORDER BY job_id", (session,))
-        return [int(row[0]) for row in rows]
+        return self._column("SELECT job_id FROM sessions WHERE session = ? ORDER BY job_id", session)
 
     def is_kept_by(self, owner: str, session: str) -> bool:
         """Whether a job of that owner keeps the session."""
@@ -136,11 +130,7 @@ class Sessions:
 
     def keep(self, kept: KeptSession) -> None:
         """Store a job's session, replacing the one it had."""
-        conflict = (
-            "ON CONFLICT (job_id) DO UPDATE SET session = excluded.session, model = excluded.model, "
-            "created_at = excluded.created_at, used_at = excluded.used_at"
-        )
-        self._session.insert_many("sessions", KeptSession._fields, [kept], conflict)
+        self._kept.put(kept, key=("job_id",))
 
     def touch(self, job_id: int, now: int) -> None:
         """The job's session is in use."""
@@ -180,8 +170,7 @@ class Sessions:
 
     def watch(self, watch: Watch) -> None:
         """Remember where the run's end can be asked for."""
-        conflict = "ON CONFLICT (run_id) DO UPDATE SET url = excluded.url, since = excluded.since"
-        self._session.insert_many("run_watches", Watch._fields, [watch], conflict)
+        self._watches.put(watch, key=("run_id",))
 
     def watched(self) -> list[Watched]:
         """Every watch with what became of its run, oldest first."""
@@ -197,23 +186,22 @@ class Sessions:
             self._session.execute("DELETE FROM run_watches WHERE run_id = ?", (run_id,))
 
 
-class AgentTables:
+class AgentTables(Verbs):
     """Verbs on wakes, system events, sessions and work items; each is part of the transaction it was made in."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _wakes = Rows("agent_wakes", Wake)
+    _events = Rows("agent_events", Event)
+    _sessions = Rows("agent_sessions", AgentSession)
+    _items = Rows("agent_work", WorkItem)
 
     # -- wakes --------------------------------------------------------------------------------------------------------
 
     def wake(self, job_id: int) -> Wake | None:
         """What the agent is to be woken for."""
-        sql = f"SELECT {_WAKE} FROM agent_wakes WHERE job_id = ?{self._session.lock_clause}"
-        found = self._session.rows(sql, (job_id,))
-        return Wake._make(found[0]) if found else None
+        return self._wakes.locked("WHERE job_id = ?", job_id)
 
     def put_wake(self, wake: Wake) -> None:
-        said = ", ".join(f"{name} = excluded.{name}" for name in Wake._fields[1:])
-        self._session.insert_many("agent_wakes", Wake._fields, [wake], f"ON CONFLICT (job_id) DO UPDATE SET {said}")
+        self._wakes.put(wake, key=("job_id",))
 
     def drop_wake(self, job_id: int) -> None:
         self._session.execute("DELETE FROM agent_wakes WHERE job_id = ?", (job_id,))
@@ -226,8 +214,7 @@ class AgentTables:
 
     def waiting(self, agent: str) -> list[Event]:
         """What waits to be heard, the oldest first."""
-        sql = f"SELECT {_EVENT} FROM agent_events WHERE agent = ? AND run_id IS NULL ORDER BY id"
-        return [Event._make(row) for row in self._session.rows(sql, (agent,))]
+        return self._events.all("WHERE agent = ? AND run_id IS NULL ORDER BY id", agent)
 
     def waiting_counts(self, agents: Sequence[str]) -> dict[str, int]:
         rows = self._session.select_in(("agent",), "agent_events", "agent", agents, only="run_id IS NULL")
@@ -241,8 +228,7 @@ class AgentTables:
 
     def given_to(self, run_id: int) -> list[Event]:
         """What a run was given and has not heard yet."""
-        sql = f"SELECT {_EVENT} FROM agent_events WHERE run_id = ? ORDER BY id"
-        return [Event._make(row) for row in self._session.rows(sql, (run_id,))]
+        return self._events.all("WHERE run_id = ? ORDER BY id", run_id)
 
     def hear(self, run_id: int) -> int:
         """The run's events are heard: they go."""
@@ -259,21 +245,17 @@ class AgentTables:
     # -- sessions -----------------------------------------------------------------------------------------------------
 
     def session(self, name: str) -> AgentSession | None:
-        found = self._session.rows(f"SELECT {_SESSION} FROM agent_sessions WHERE name = ?", (name,))
-        return AgentSession._make(found[0]) if found else None
+        return self._sessions.one("WHERE name = ?", name)
 
     def sessions_of(self, agent: str, shared: str | None) -> list[AgentSession]:
         """The sessions of an agent, with the one it shares, whoever used that last."""
-        sql = f"SELECT {_SESSION} FROM agent_sessions WHERE {_SESSIONS_OF} ORDER BY name LIMIT 100"
-        return [AgentSession._make(row) for row in self._session.rows(sql, (agent, shared))]
+        return self._sessions.all(f"WHERE {_SESSIONS_OF} ORDER BY name LIMIT 100", agent, shared)
 
     def all_sessions(self) -> list[AgentSession]:
-        return [AgentSession._make(row) for row in self._session.rows(f"SELECT {_SESSION} FROM agent_sessions")]
+        return self._sessions.all()
 
     def keep_session(self, kept: AgentSession) -> None:
-        said = ", ".join(f"{name} = excluded.{name}" for name in AgentSession._fields[1:])
-        conflict = f"ON CONFLICT (name) DO UPDATE SET {said}"
-        self._session.insert_many("agent_sessions", AgentSession._fields, [kept], conflict)
+        self._sessions.put(kept, key=("name",))
 
     def forget_session(self, name: str) -> int:
         return self._session.execute("DELETE FROM agent_sessions WHERE name = ?", (name,))
@@ -297,15 +279,15 @@ class AgentTables:
         self._session.insert_many("agent_work", columns, [(*item, job_id)], "ON CONFLICT DO NOTHING")
 
     def item(self, item_id: int) -> WorkItem | None:
-        return self._item("id = ?", item_id)
+        return self._items.one("WHERE id = ?", item_id)
 
     def item_called(self, agent: str, external_id: str) -> WorkItem | None:
         """The item that another system calls so."""
-        return self._item("agent = ? AND external_id = ?", agent, external_id)
+        return self._items.one("WHERE agent = ? AND external_id = ?", agent, external_id)
 
     def item_of(self, run_id: int) -> WorkItem | None:
         """What a run works on."""
-        return self._item("run_id = ? AND status = 'claimed'", run_id)
+        return self._items.one("WHERE run_id = ? AND status = 'claimed'", run_id)
 
     def next_item(self, agent: str, source: str | None = None, passed: Sequence[int] = ()) -> WorkItem | None:
         """The item to be worked on next: the highest priority, then the oldest. Those another node takes are not.
@@ -313,8 +295,8 @@ class AgentTables:
         Of the queue and of one source; `passed` are not wanted.
         """
         but = f" AND id NOT IN ({', '.join('?' for _ in passed)})" if passed else ""
-        where = f"{_READY}{but} ORDER BY priority DESC, id LIMIT 1{self._session.skip_clause}"
-        return self._item(where, agent, source, *passed)
+        rest = f"WHERE {_READY}{but} ORDER BY priority DESC, id LIMIT 1{self._session.skip_clause}"
+        return self._items.one(rest, agent, source, *passed)
 
     def has_ready(self, agent: str, source: str | None) -> bool:
         """Whether an item waits, of the queue or of a source."""
@@ -329,11 +311,11 @@ class AgentTables:
         self, agent: str | None, status: str | None, before: int | None, limit: int, *, orphaned: bool = False
     ) -> list[WorkItem]:
         """Items, the newest first; `orphaned`: only those whose agent is no longer there."""
-        wanted = {"agent = ?": agent, "status = ?": status, "id < ?": before}
-        given = {condition: value for condition, value in wanted.items() if value is not None}
-        conditions = ["agent IS NOT NULL", *given, *(["NOT " + HAS_AGENT.format("agent_work")] if orphaned else [])]
-        sql = f"SELECT {_ITEM} FROM agent_work WHERE {' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
-        return [WorkItem._make(row) for row in self._session.rows(sql, (*given.values(), limit))]
+        without_agent = f"NOT {HAS_AGENT.format('agent_work')}", () if orphaned else None
+        clause, params = where(
+            [("agent IS NOT NULL", ()), ("agent = ?", agent), ("status = ?", status), ("id < ?", before), without_agent]
+        )
+        return self._items.all(f"{clause} ORDER BY id DESC LIMIT ?", *params, limit)
 
     def ready_counts(self, agents: Sequence[str]) -> dict[str, int]:
         """How many items wait for each of these agents."""
@@ -346,10 +328,6 @@ class AgentTables:
             "WHERE status IN ('done', 'failed') AND held = 0 AND created_at < ? ORDER BY id LIMIT ?)"
         )
         return self._session.execute(sql, (before, limit))
-
-    def _item(self, where: str, *values: object) -> WorkItem | None:
-        found = self._session.rows(f"SELECT {_ITEM} FROM agent_work WHERE {where}", values)
-        return WorkItem._make(found[0]) if found else None
 
     # -- refused starts -----------------------------------------------------------------------------------------------
 
@@ -369,7 +347,7 @@ class AgentTables:
             "SELECT id FROM jobs WHERE kind = 'agent' AND removed_at IS NULL AND name > ? AND name LIKE '%.wake' "
             "ORDER BY name LIMIT ?"
         )
-        return [int(row[0]) for row in self._session.rows(sql, (after, limit))]
+        return self._column(sql, after, limit)
 
     def jobs_of(self, agent: str) -> list[int]:
         """All jobs of an agent, by name: those whose payload says so, whoever is said to own them."""

@@ -43,7 +43,7 @@ from wakeful.triggers.moments import from_ms
 
 if TYPE_CHECKING:
     from wakeful.agents.client import SessionClient
-    from wakeful.kernel.views.models import Run
+    from wakeful.kernel.model.run import Run
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
     from wakeful.store.reports import Report

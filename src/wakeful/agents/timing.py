@@ -8,15 +8,13 @@ from wakeful.errors import InvalidTrigger, SchedulerError, TooOften
 from wakeful.kernel.rules.limits import limit_words
 from wakeful.triggers import Trigger, iso, trigger_from_data
 from wakeful.triggers.durations import interval_ms
-from wakeful.triggers.written import BESIDE
+from wakeful.triggers.fields import BESIDE, RHYTHMS
 
 MINUTE_MS = 60_000
 _NEEDS = {
-    "cron": "expression",
-    "interval": "intervalMinutes",
-    "every": "intervalMinutes",
-    "once": "at",
-    "after": "job",
+    rhythm.type: "intervalMinutes" if rhythm.value == "interval" else rhythm.value
+    for rhythm in RHYTHMS
+    if rhythm.value is not None
 }
 _ELSEWHERE = ("tz", "grace")  # the zone has a name of its own, and monitors are no schedules
 _OWN_START = {"interval": "start", "every": "anchor"}  # counted from when it was made, unless given
@@ -40,7 +38,7 @@ def read_timing(timing: dict[str, Any], now: int, limit: int | None) -> Trigger:
     kind = "once" if timing.get("type") == "at" else timing.get("type")
     needed = _NEEDS.get(str(kind))
     if needed is None:
-        message = f"schedule.type is one of cron, interval, once and after, not {timing.get('type')!r:.60}."
+        message = f"schedule.type is one of cron, interval, once, after and when, not {timing.get('type')!r:.60}."
         raise InvalidTrigger(message, "schedule.type")
     if timing.get(needed) is None:
         raise InvalidTrigger(f'A schedule of type "{kind}" needs "{needed}".', f"schedule.{needed}")

@@ -12,12 +12,15 @@ from wakeful.agents.budgets.rules import Limits, Spent, in_units, own_budget
 from wakeful.agents.budgets.spending import limits_of, shown, spent_today, why_over
 from wakeful.agents.limits.tables import RateLimits
 from wakeful.agents.naming import AGENT, HEARTBEAT, WAKE, shared_session
-from wakeful.agents.runners.spec import limited_as
+from wakeful.agents.runners.spec import limited_as, passed_names
+from wakeful.agents.self_scheduling.bounds import bounds_of
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.wakes import find_agent
+from wakeful.kernel.engine.proposed import MCP
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.views.cut_off import cut_off_runs
 from wakeful.store.listing import JobFilter, status_at_rest, status_of
+from wakeful.store.proposals import Proposals
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
@@ -51,7 +54,9 @@ def agent_view(tx: Transaction, agent: str, seen: Seen | None = None) -> dict[st
     return {
         **_summary(agent, pairs, counted),
         "description": json.loads(wake.payload).get("description"),
+        "env": passed_names(json.loads(wake.payload).get("runner") or {}),
         "schedules": [_schedule(*pair, counted.cut_off) for pair in schedules],
+        "self_schedule": _own_schedules(tx, wake, schedules),
         "sessions": [
             {
                 "name": kept.name,
@@ -73,6 +78,23 @@ def agent_view(tx: Transaction, agent: str, seen: Seen | None = None) -> dict[st
         ],
         "heartbeat": beats[0] if beats else None,
     }
+
+
+def _own_schedules(tx: Transaction, wake: JobDef, schedules: Sequence[Pair]) -> dict[str, Any]:
+    """What an agent may schedule itself, and what it has asked for."""
+    known = tx.of(Proposals).of([job.id for job, _ in schedules if job.source == MCP])
+    bounds = bounds_of(json.loads(wake.payload).get("self_schedule"))
+    asked = [
+        {
+            "job": job.name,
+            "asked_at": iso(known[job.id].asked_at),
+            "asked_in": None if (run := known[job.id].asked_in) is None else ids.run_text(run),
+            "waits_for": None if (question := known[job.id].run_id) is None else ids.run_text(question),
+        }
+        for job, _ in schedules
+        if job.id in known
+    ]
+    return {"mode": bounds.mode, "max": bounds.max, "asked": asked}
 
 
 class _Counted(NamedTuple):

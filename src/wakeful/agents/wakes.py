@@ -86,13 +86,13 @@ def request_wake(
     job, state = find_agent(tx, agent)
     reason, hops = (reason, 0) if sender is None else ("agent", sender.hops)
     if hops > MOST_HOPS:
-        tx.journal.skip([SkipRow(job.id, TOO_MANY, 1, tx.now, f"asked for by {sender.agent if sender else agent}")])
+        tx.skips.count([SkipRow(job.id, TOO_MANY, 1, tx.now, f"asked for by {sender.agent if sender else agent}")])
         return Requested(agent, reason, None, coalesced=False, refused=True)
     if not state.enabled:
         message = f"{agent} is disabled: resume it first (wakeful agent resume {agent})."
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
     if state.paused and reason != "manual":
-        tx.journal.skip([SkipRow(job.id, "paused", 1, tx.now, None)])
+        tx.skips.count([SkipRow(job.id, "paused", 1, tx.now, None)])
         return Requested(agent, reason, None, coalesced=False)
     known_wake = tx.of(AgentTables).wake(job.id)
     wake = requested(known_wake, job.id, reason, tx.now, hops, is_outside=sender is not None and sender.is_fed)
@@ -101,12 +101,17 @@ def request_wake(
     return Requested(agent, wake.reason, wake.due_at, coalesced, run_id, waits_for=why, waits_until=until)
 
 
-def wake_by_time(tx: Transaction, context: Context, agent: str, reason: str) -> Requested:
-    """Wake an agent for one of its own jobs. That its wake job is disabled is counted there, and is no error here."""
+def wake_unless_disabled(
+    tx: Transaction, context: Context, agent: str, reason: str, *, sender: Sender | None = None
+) -> Requested:
+    """Wake an agent for one of its own jobs, or for an event, which waits until its wake job is resumed.
+
+    That the wake job is disabled is counted there, and is no error here.
+    """
     job, state = find_agent(tx, agent)
     if state.enabled:
-        return request_wake(tx, context, agent, reason)
-    tx.journal.skip([SkipRow(job.id, DISABLED, 1, tx.now, None)])
+        return request_wake(tx, context, agent, reason, sender=sender)
+    tx.skips.count([SkipRow(job.id, DISABLED, 1, tx.now, None)])
     return Requested(agent, reason, None, coalesced=False, waits_for=DISABLED)
 
 
@@ -281,7 +286,7 @@ def _wake_successor(tx: Transaction, context: Context, removed: JobDef) -> None:
     """Wake an agent that was removed and is there again, for the events that a run from before gave back."""
     found = tx.jobs.by_name(removed.name)
     if found is not None and found[0].kind == AGENT:
-        wake_by_time(tx, context, agent_of(removed.name), "cron")
+        wake_unless_disabled(tx, context, agent_of(removed.name), "cron")
 
 
 def _by_interval(tx: Transaction, run: RunRow) -> int:

@@ -127,27 +127,3 @@ def _first_to_go(waiting: Sequence[Event]) -> Event:
     if newest.sender is not None and (counts[newest.sender] > 1 or most == 1):
         sender = newest.sender
     return next(event for event in waiting if event.sender == sender)
-
-
-class Heard(NamedTuple):
-    """A reply as it is handled: its outcome, and what is delivered of it."""
-
-    outcome: str  # sent, ok-ack or ok-empty
-    text: str
-
-
-def heard(reply: str, token: str | None, most: int) -> Heard:
-    """Empty is `ok-empty`; the token and at most `most` further characters `ok-ack`; else the rest is `sent`."""
-    text = reply.strip()
-    if not text:
-        return Heard("ok-empty", "")
-    if token is None or token not in text:
-        return Heard("sent", text)
-    rest = text.replace(token, "").strip()
-    return Heard("ok-ack", rest) if len(rest) <= most else Heard("sent", rest)
-
-
-def answered(reply: str, token: str | None) -> Heard:
-    """The reply of an agent that a person's message woke: it is sent without the token, unless it is nothing else."""
-    said = heard(reply, token, 0)
-    return Heard("sent", reply.strip()) if said.outcome == "ok-ack" else said

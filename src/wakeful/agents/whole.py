@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wakeful.agents.naming import WAKE
 from wakeful.agents.tables import AgentTables
 from wakeful.agents.views import agent_view
 from wakeful.agents.wakes import find_agent
@@ -31,9 +32,9 @@ def pause_agent(tx: Transaction, context: Context, agent: str, origin: Origin) -
 
 
 def resume_agent(tx: Transaction, context: Context, agent: str, origin: Origin) -> Acted:
-    """Resume all jobs of an agent except those that are switched off; waiting events wake it."""
+    """Resume all jobs of an agent except schedules that are switched off; waiting events wake it."""
     pairs = _jobs(tx, agent)
-    stopped = [pair for pair in pairs if pair[1].paused or pair[1].errors]
+    stopped = [pair for pair in pairs if pair[1].paused or pair[1].errors or _is_stopped_wake(*pair)]
     _, action = on_record(tx, origin, "resume", pairs, lambda: pausing.resume_all(tx, context, stopped))
     return Acted(agent_view(tx, agent), action)
 
@@ -42,3 +43,8 @@ def _jobs(tx: Transaction, agent: str) -> list[tuple[JobDef, JobState]]:
     find_agent(tx, agent)
     found = [tx.jobs.by_id(job_id) for job_id in tx.of(AgentTables).jobs_of(agent)]
     return [pair for pair in found if pair is not None]
+
+
+def _is_stopped_wake(job: JobDef, state: JobState) -> bool:
+    """No file switches off the job that runs a woken agent: whoever resumes the agent wants it."""
+    return not state.enabled and job.name.endswith(f".{WAKE}")

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from wakeful.store.records import JobDef, RunRow
 
 MOST_ATTEMPTS = 5
+NOT_TRIED = ("InvalidJob", "AgentNotStarted", "StoreFull", "StoreLocked", "StoreUnreachable", "StoreGone")
+"""Errors that say nothing about an item: its agent could not be called at all, or the store was in trouble."""
 STATUSES = ("ready", "claimed", "done", "failed")
 LONGEST_TITLE, LONGEST_BODY = 1_000, 100_000
 
@@ -87,24 +89,28 @@ def end_item(tx: Transaction, job: JobDef, run: RunRow, result: Result) -> None:
     item = tables.item_of(run.id)
     if item is not None:
         is_blamed = result.blamed and tx.jobs.states([job.id])[job.id].crashes >= SUSPECT_AFTER
-        tables.save_item(after(item, result.outcome, result.error, is_blamed=is_blamed))
+        is_tried = result.error_type not in NOT_TRIED
+        tables.save_item(after(item, result.outcome, result.error, is_blamed=is_blamed, is_tried=is_tried))
 
 
-def after(item: WorkItem, outcome: str, error: str | None, *, is_blamed: bool = False) -> WorkItem:
+def after(
+    item: WorkItem, outcome: str, error: str | None, *, is_blamed: bool = False, is_tried: bool = True
+) -> WorkItem:
     """The item once its run has ended so. A run that was put off or that its server cut off is no attempt.
 
-    `is_blamed`: it is this run that keeps ending its process. What was decided before its source heard of it counts,
-    also where the run was cut off after that.
+    `is_blamed`: it is this run that keeps ending its process; the first death in a row with the item proves nothing
+    about it. What was decided before its source heard of it counts, also where the run was cut off after that.
     """
     decided = json.loads(item.mark).get("verdict") if item.mark is not None else None
     if outcome == "success" or decided == "done":
         return item._replace(status="done", last_error=None)
     if decided == "failed":
         return item._replace(status="failed", last_error=error or outcome)
-    if outcome in FAILURES or is_blamed:
+    is_blamed = is_blamed and item.last_error == (error or outcome)
+    if (outcome in FAILURES and is_tried) or is_blamed:
         status = "failed" if item.attempts >= MOST_ATTEMPTS else "ready"
         return item._replace(status=status, last_error=error or outcome)
-    why = error or outcome if outcome == "crashed" else item.last_error
+    why = error or outcome if outcome in ("crashed", *FAILURES) else item.last_error
     return item._replace(status="ready", attempts=max(0, item.attempts - 1), last_error=why)
 
 
@@ -123,8 +129,9 @@ def add_item(tx: Transaction, context: Context, agent: str, new: NewItem) -> tup
         return shown(known), False
     body = None if new.body is None else clean(new.body)
     item = WorkItem(
-        context.new_id(), agent, clean(new.title), body, external, new.priority, "ready", None, 0, tx.now, None
-    )
+        id=context.new_id(), agent=agent, title=clean(new.title), body=body, external_id=external,
+        priority=new.priority, status="ready", run_id=None, attempts=0, created_at=tx.now, last_error=None,
+    )  # fmt: skip
     tables.add_item(item, job.id)
     known = tables.item_called(agent, external) if external is not None else None
     return (shown(item), True) if known is None or known.id == item.id else (shown(known), False)

@@ -17,7 +17,7 @@ from wakeful.kernel.domain import Domain
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
-    from wakeful.kernel.engine.alerts import Notice
+    from wakeful.kernel.rules.alerting import Notice
     from wakeful.store.interface import Transaction
 
 __all__ = ["DEAD_MAN", "configure", "domain", "snooze"]

@@ -13,7 +13,7 @@ from wakeful.kernel.rules.alerting import CLOSED
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
-    from wakeful.kernel.engine.alerts import Notice
+    from wakeful.kernel.rules.alerting import Notice
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef
 
@@ -56,7 +56,7 @@ def _can_be_paused(tx: Transaction, context: Context, job: JobDef) -> bool:
 def snooze(tx: Transaction, context: Context, pressed: Pressed, by: str) -> str:
     """Send no message about the alert for the time the button says; one that is over needs no snooze."""
     number = ids.alert_number(pressed.on)
-    alert = tx.journal.alert(number) if number is not None else None
+    alert = tx.alerts.get(number) if number is not None else None
     if alert is not None and alert.closed_at is not None:
         return "This alert is over."
     length = pressed.more.get("for", SNOOZE)

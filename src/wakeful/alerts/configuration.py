@@ -76,7 +76,7 @@ def install(scheduler: Scheduler, settings: Alerts, server: ServerAddress) -> No
 async def reload(scheduler: Scheduler, settings: Alerts) -> None:
     """Take over what changed in the file, for every process on the store; the dead man's URL in this one."""
     rules = settings.rules()
-    stored = await scheduler.look(lambda tx: tx.journal.fact(RULES))
+    stored = await scheduler.look(lambda tx: tx.facts.get(RULES))
     if stored != rules_text(rules):
         await store_rules(scheduler, rules)
         log.info("settings of alerts changed")

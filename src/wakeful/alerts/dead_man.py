@@ -8,17 +8,16 @@ holds anything up.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from wakeful.alerts import DEAD_MAN
-from wakeful.clock import sleep
 from wakeful.errors import SchedulerError
 from wakeful.http import Poster
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.outbound import read_address
+from wakeful.services import Service
 from wakeful.triggers.moments import to_ms
 
 if TYPE_CHECKING:
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
 EVERY_S = 30.0
+UNWELL_S = 1.0
+FIRST_S = 0.001  # the loop has looked once
 PATIENCE_S = 20.0
 STILL_MS = 75_000  # no loop that turns takes longer from one look to the next
 FAILURES = 2  # in a row, before a person should know
@@ -51,29 +52,29 @@ def _open(tx: Transaction, context: Context, host: str, why: str) -> None:
 
 def _close(tx: Transaction, context: Context) -> None:
     """It answers: close the alerts of nodes that could not call it and are gone."""
-    others = {node.name for node in tx.journal.alive()} - {_own_name(tx, context)}
-    for alert in tx.journal.open_alerts_of(DEAD_MAN):
+    others = {node.name for node in tx.members.alive()} - {_own_name(tx, context)}
+    for alert in tx.alerts.open_of(DEAD_MAN):
         name = alert.key.partition(":")[2]
         if name not in others:
             close_alert(tx, context, DEAD_MAN, name)
 
 
 def _own_name(tx: Transaction, context: Context) -> str:
-    return tx.journal.node_names([context.id]).get(context.id, "here")
+    return tx.nodes.names_of([context.id]).get(context.id, "here")
 
 
-class DeadMan:
-    """A companion of a scheduler."""
+class DeadMan(Service):
+    """Begins and ends with the engine of a scheduler."""
 
     def __init__(self, scheduler: Scheduler, url: str | None, call: Call | None = None) -> None:
         """Without a URL nothing is called until `take` gives one."""
+        super().__init__("calling the dead man's URL", EVERY_S, first=FIRST_S)
         self._scheduler = scheduler
         self._url = url or ""
         self._call = call if call is not None else self._post
         self._poster: Poster | None = None
         self._failed = 0  # in a row
         self._fresh = True  # no answer yet: open alerts are from an earlier process
-        self._task: asyncio.Task[None] | None = None
         self._runs = False
 
     @property
@@ -84,16 +85,12 @@ class DeadMan:
         """The engine runs."""
         self._runs = True
         if self._url:
-            self._task = asyncio.get_running_loop().create_task(self._go_on())
+            super().begin()
 
     async def end(self) -> None:
         """No call from here on."""
         self._runs = False
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-            self._task = None
+        await super().end()
 
     async def take(self, url: str | None) -> None:
         """Call that address from here on, or none."""
@@ -108,14 +105,12 @@ class DeadMan:
         if ran:
             self.begin()
 
-    async def _go_on(self) -> None:
-        await sleep(0)  # the loop has looked once
-        while True:
-            if is_healthy(self._scheduler.get_state(), self._scheduler.clock.now()):
-                await self._ping()
-                await sleep(EVERY_S)
-            else:
-                await sleep(1)
+    async def run_once(self) -> float:
+        """Call the address, if all is well."""
+        if not is_healthy(self._scheduler.get_state(), self._scheduler.clock.now()):
+            return UNWELL_S
+        await self._ping()
+        return EVERY_S
 
     async def _ping(self) -> None:
         why: str | None = None
@@ -130,12 +125,9 @@ class DeadMan:
             why = self._without_secrets(str(error))
         except Exception as error:  # noqa: BLE001 - whatever happens to a call, the next one follows
             why = type(error).__name__
-        try:
-            await self._note(why)
-        except SchedulerError as error:
-            log.warning("the state of the dead man's URL was not stored: %s", error)
+        await self._record(why)
 
-    async def _note(self, why: str | None) -> None:
+    async def _record(self, why: str | None) -> None:
         if why is None:
             if self._fresh or self._failed >= FAILURES:
                 await self._scheduler.transact(_close)

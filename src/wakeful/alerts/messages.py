@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 from wakeful import ids
 from wakeful.counting import counted
 from wakeful.delivery import About, explained
-from wakeful.kernel.engine.alerts import Notice
-from wakeful.kernel.rules.alerting import CLOSED, OPENED, REPEATED, closer_look
+from wakeful.kernel.rules.alerting import CLOSED, OPENED, REPEATED, Notice, closer_look
 from wakeful.store.records import Alert
 from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import iso, spoken

@@ -27,7 +27,7 @@ from wakeful.triggers.zones import place_named
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
-    from wakeful.kernel.engine.alerts import Notice
+    from wakeful.kernel.rules.alerting import Notice
     from wakeful.store.interface import Transaction
     from wakeful.store.records import Alert, JobDef
 
@@ -78,7 +78,7 @@ def _run_of(alert: Alert) -> int | None:
 
 def _known(tx: Transaction, notice: Notice, job: JobDef | None) -> Known:
     alert = notice.alert
-    base = tx.journal.fact(PUBLIC_URL)
+    base = tx.facts.get(PUBLIC_URL)
     run = _run_of(alert)
     if job is None:
         return Known(jobs=_data(alert).get("count"), next=LATE if alert.kind == "missed" else None)
@@ -98,7 +98,7 @@ def _known(tx: Transaction, notice: Notice, job: JobDef | None) -> Known:
 def _monitored(tx: Transaction, job: JobDef) -> tuple[str, ...]:
     """What is expected of a job that runs elsewhere, when it last reported in, and what its people wrote about it."""
     trigger, state = trigger_of(job.trigger), tx.jobs.state_of(job.id)
-    facts = [f"It is {trigger.describe()}."]
+    facts = [f"It is {trigger.brief()}."]
     if state is not None and state.last_run_at is not None:
         facts.append(f"It last reported in at {spoken(state.last_run_at, place_named(trigger.own_zone))}.")
     notes = json.loads(state.notes) if state is not None and state.notes else []

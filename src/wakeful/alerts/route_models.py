@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from wakeful.api.strict import Strict
+from wakeful.routing.strict import Strict
 
 ALERT = "alr_1hbm1n0w2c9kd"
 WHEN = "2026-01-29T09:00:00Z"

@@ -10,17 +10,15 @@ from starlette.responses import Response
 from wakeful import ids
 from wakeful.alerts.route_models import AlertOut, Snooze, Snoozed, SnoozeJob
 from wakeful.alerts.settings import snooze
-from wakeful.api.auth import Operator, Viewer
-from wakeful.api.idempotency import answer, respond
-from wakeful.api.models import Page
-from wakeful.api.paging import LIMIT, Cursor, Limit, id_page
-from wakeful.api.problems import answers
-from wakeful.api.record import undoable
-from wakeful.api.rights import Allowed
-from wakeful.api.wiring import Sched
 from wakeful.errors import AlertNotFound
 from wakeful.kernel.actions.recording import origin_of
 from wakeful.kernel.views.records import Alert, alert_views
+from wakeful.routing.auth import Operator, Viewer
+from wakeful.routing.idempotency import answer, respond, undoable
+from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, id_page
+from wakeful.routing.problems import answers
+from wakeful.routing.rights import Allowed
+from wakeful.routing.wiring import Sched
 from wakeful.store.interface import Transaction
 
 router = APIRouter(prefix="/api", tags=["alerts"])
@@ -37,7 +35,7 @@ def _number(text: str) -> int:
 
 
 def _found(tx: Transaction, number: int) -> Alert:
-    row = tx.journal.alert(number)
+    row = tx.alerts.get(number)
     if row is None:
         message = f"There is no alert {ids.encode('alr', number)}."
         raise AlertNotFound(message)
@@ -60,7 +58,7 @@ async def list_alerts(
 ) -> Response:
     async def read(last: int | None, number: int) -> list[dict[str, Any]]:
         found = await scheduler.look(
-            lambda tx: alert_views(tx, tx.journal.alerts_before(last, number, open_only=open_only))
+            lambda tx: alert_views(tx, tx.alerts.latest(number, before=last, open_only=open_only))
         )
         return [alert.to_dict() for alert in found]
 

@@ -50,7 +50,7 @@ async def configure(
 async def store_rules(scheduler: Scheduler, rules: AlertRules) -> None:
     """Store the settings; every process on this store uses them from now on."""
     text = rules_text(rules)
-    await scheduler.transact(lambda tx, _: tx.journal.set_meta({RULES: text}))
+    await scheduler.transact(lambda tx, _: tx.facts.put({RULES: text}))
 
 
 class Snoozed(NamedTuple):
@@ -74,13 +74,13 @@ def snooze(tx: Transaction, refs: Iterable[str], for_: Duration, origin: Origin)
             continue
         job = find_job(tx, ref)[0]
         jobs[job.id] = job
-        alerts |= {alert.id: alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None}
+        alerts |= {alert.id: alert for alert in tx.alerts.latest(job_id=job.id) if alert.closed_at is None}
     action = record_snooze(tx, list(alerts.values()), list(jobs.values()), until, origin)
     return Snoozed(alert_views(tx, [row._replace(snoozed_until=until) for row in alerts.values()]), action)
 
 
 def _open(tx: Transaction, number: int, ref: str) -> AlertRow:
-    row = tx.journal.alert(number)
+    row = tx.alerts.get(number)
     if row is None or row.closed_at is not None:
         raise AlertNotFound(f"There is no open alert {ref!r:.80}: wakeful alert list shows those that are.")
     return row

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 
 from fastapi import APIRouter, Depends, FastAPI
 
 from wakeful import __version__
-from wakeful.api import description, events, front, health, jobs, me, record, runs, stats
-from wakeful.api.auth import Gate
-from wakeful.api.problems import add_handlers
+from wakeful.api import description, events, foresight, health, jobs, me, metrics, record, runs, stats
 from wakeful.api.run_logs import Downloads
-from wakeful.api.settings import ServerSettings
-from wakeful.api.strict import refuse_unknown_names
 from wakeful.domains import domains
 from wakeful.kernel.domain import load_routers
+from wakeful.routing.auth import Gate
+from wakeful.routing.problems import add_handlers
+from wakeful.routing.settings import ServerSettings
+from wakeful.routing.strict import refuse_unknown_names
 from wakeful.scheduler import Scheduler
 
-ROUTES = (front, health, description, me, jobs, runs, events, stats, record)
+ROUTES = (health, description, me, jobs, runs, events, stats, record, metrics, foresight)
 
 
 def all_routers() -> list[APIRouter]:
@@ -26,8 +27,8 @@ def all_routers() -> list[APIRouter]:
     return [*(module.router for module in ROUTES), *(one for domain in domains() for one in load_routers(domain))]
 
 
-def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
-    """The HTTP application of this scheduler, with all its routes."""
+def create_app(scheduler: Scheduler, settings: ServerSettings, pages: Sequence[APIRouter] = ()) -> FastAPI:
+    """The HTTP application of this scheduler: all its routes, and the pages of a dashboard if it is given them."""
     app = FastAPI(
         title="Wakeful",
         summary="A durable scheduler: jobs at the right time, once, and why.",
@@ -41,10 +42,11 @@ def create_app(scheduler: Scheduler, settings: ServerSettings) -> FastAPI:
     app.state.scheduler = scheduler
     app.state.settings = settings
     app.state.gate = Gate(scheduler)
+    app.state.measuring = scheduler.server_side.measuring(settings.metrics.per_job)
     app.state.ending = asyncio.Event()
     app.state.downloads = Downloads(settings.connections.most_streams)
     add_handlers(app)
-    for router in all_routers():
+    for router in (*all_routers(), *pages):
         app.include_router(router)
     app.state.allowed = partial(description.allowed, [route for router in all_routers() for route in router.routes])
     app.openapi = partial(description.describe, app)  # type: ignore[method-assign]

@@ -16,13 +16,14 @@ from typing import Any
 from starlette.datastructures import Headers
 from starlette.types import Message, Receive
 
-from wakeful.api.problems import ApiError
-from wakeful.api.settings import ServerSettings
 from wakeful.clock import Clock
 from wakeful.counting import counted
+from wakeful.routing.problems import ApiError
+from wakeful.routing.settings import ServerSettings
 
 MOST_TOGETHER = 64 * 1024 * 1024  # bytes
 MOST_UNKNOWN = 16 * 1024 * 1024  # of callers without a token
+MOST_PARTS = 50_000  # lists and objects in one body: they take more to read than anything else of their length
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+(?:"|\\?\Z)', re.DOTALL)
 _NO_BRACKET = bytes(set(range(256)) - set(b"[]{}"))
 _ONE_KIND = bytes.maketrans(b"{}", b"[]")
@@ -131,15 +132,26 @@ def check_json(headers: Headers, body: bytes, max_depth: int) -> None:
         raise ApiError(400, "invalid_json", "The body is not UTF-8.") from None
     if b"\0" in body:  # JSON in UTF-16 and UTF-32 has such bytes, and what is checked here would not be what is parsed
         raise ApiError(400, "invalid_json", "The body is not JSON in UTF-8: it has a NUL byte.")
+    if too_many_parts(body):
+        raise ApiError(413, "too_large", f"The JSON has more than {MOST_PARTS:,} lists and objects.")
     if too_deep(body, max_depth):
         sentence = f"The JSON is nested deeper than {counted(max_depth, 'level')}, or its brackets do not match."
         raise ApiError(400, "too_deep", sentence)
     _refuse_doubles(body)
 
 
+def too_many_parts(body: bytes) -> bool:
+    """Whether there are more lists and objects than may be; counted without parsing, in linear time."""
+    return _count(body) > MOST_PARTS and _count(_STRING.sub(b"", body)) > MOST_PARTS
+
+
+def _count(body: bytes) -> int:
+    return body.count(b"[") + body.count(b"{")
+
+
 def too_deep(body: bytes, most: int) -> bool:
     """Whether brackets are nested deeper than `most`, or left open; checked without parsing, in linear time."""
-    if body.count(b"[") + body.count(b"{") <= most:
+    if _count(body) <= most:
         return False
     brackets = _STRING.sub(b"", body).translate(_ONE_KIND, _NO_BRACKET)
     for _ in range(most):

@@ -11,8 +11,8 @@ from typing import Annotated
 from fastapi import Header
 from pydantic import WithJsonSchema
 
-from wakeful.api.problems import ApiError
 from wakeful.kernel.actions.authorized import Condition
+from wakeful.routing.problems import ApiError
 
 _TAG = re.compile(r'(W/)?"([\x21\x23-\x7e\x80-\xff]*)"')
 _TAGS = re.compile(rf"\s*{_TAG.pattern}(?:\s*,\s*{_TAG.pattern})*\s*")
@@ -38,10 +38,6 @@ IfNew = Annotated[
     Header(alias="If-None-Match", description="*: make it only if there is none"),
     WithJsonSchema({"type": "string", "const": "*"}),
 ]
-
-
-def etag(revision: int) -> str:
-    return f'"{revision}"'
 
 
 def condition(if_match: str | None, if_none_match: str | None = None) -> Condition:

@@ -20,9 +20,9 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
 
 from wakeful.api.guard import HEADERS
-from wakeful.api.problems import problem, title
-from wakeful.api.settings import ConnectionLimits
 from wakeful.clock import Clock, SystemClock
+from wakeful.routing.problems import problem, title
+from wakeful.routing.settings import ConnectionLimits
 
 LEAST_READ = 64 * 1024  # of an answer, within the time for reading it
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from wakeful.api.forms import MOST_RUNS
-from wakeful.api.models import Written
-from wakeful.api.problems import ApiError
 from wakeful.command import COMMAND
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.rules import option_fields
 from wakeful.kernel.rules import options as kernel_options
+from wakeful.routing.forms import WHEN
+from wakeful.routing.models import Written
+from wakeful.routing.problems import ApiError
 from wakeful.triggers import Trigger
-from wakeful.triggers.written import BESIDE, SHORT, trigger_as_written
+from wakeful.triggers.written import trigger_as_written
 
-RHYTHMS = (*SHORT, "manual", "ping")
 OPTIONS = tuple(field.name for field in option_fields.OPTIONS)
 NOT_FOR_CALLERS = frozenset(field.name for field in option_fields.INTERNAL)
 
@@ -49,21 +48,13 @@ def changes(written: Written) -> dict[str, Any]:
 
 def read_trigger(written: Written) -> Trigger | None:
     """The trigger from either place; None if none was given."""
-    data = written.model_dump(by_alias=True, include={*RHYTHMS, *BESIDE, "except_"}, exclude_none=True)
+    data = {name: value for name in WHEN if (value := getattr(written, name)) is not None}
     if written.trigger is not None:
         if data:
             sentence = f"The trigger is given twice: in trigger, and by {next(iter(data))}."
             raise ApiError(400, "invalid_trigger", sentence)
-        return _bounded(trigger_as_written(written.trigger))
-    return _bounded(trigger_as_written(data)) if data else None
-
-
-def _bounded(trigger: Trigger) -> Trigger:
-    """Numbers go out as they came in, and not every reader of JSON has long ones."""
-    most = getattr(trigger, "max_runs", None)
-    if most is not None and most > MOST_RUNS:
-        raise ApiError(400, "invalid_trigger", f"max_runs is {MOST_RUNS} at most.")
-    return trigger
+        return trigger_as_written(written.trigger)
+    return trigger_as_written(data) if data else None
 
 
 def read_options(written: Written) -> dict[str, Any]:

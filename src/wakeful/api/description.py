@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
-from starlette.responses import HTMLResponse, JSONResponse
+from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute
 
-from wakeful.api import forms
 from wakeful.api.page import METHODS, STYLE_HASH, render
-from wakeful.api.problems import PROBLEM_TYPE
 from wakeful.api.vocabulary import PARAMETERS, meaning
+from wakeful.routing import forms
+from wakeful.routing.problems import PROBLEM_TYPE
 from wakeful.threads import room
 
 PROBLEM = "#/components/schemas/Problem"
@@ -109,20 +110,34 @@ def _parameters(operation: dict[str, Any]) -> None:
                 schema["examples"] = [known[1]]
 
 
+class Texts(NamedTuple):
+    """The description as it is sent. It is written once: everybody may ask for it, and jobs are due meanwhile."""
+
+    for_programs: bytes
+    for_people: bytes
+
+
+def _write(app: FastAPI) -> Texts:
+    schema = describe(app)
+    return Texts(json.dumps(schema, ensure_ascii=False, separators=(",", ":")).encode(), render(schema).encode())
+
+
+async def _texts(app: FastAPI) -> Texts:
+    """Beside the event loop: putting it together takes a third of a second."""
+    if not hasattr(app.state, "description"):
+        app.state.description = await room("API description").call(_write, app)
+    found: Texts = app.state.description
+    return found
+
+
 @router.get("/api/openapi.json", include_in_schema=False)
-async def openapi(request: Request) -> JSONResponse:
+async def openapi(request: Request) -> Response:
     """The description, for programs."""
-    return JSONResponse(await _described(request.app))
-
-
-async def _described(app: FastAPI) -> dict[str, Any]:
-    """Beside the event loop: putting it together takes a third of a second, once, and jobs are due meanwhile."""
-    return await room("API description").call(describe, app) if app.openapi_schema is None else app.openapi_schema
+    return Response((await _texts(request.app)).for_programs, media_type="application/json")
 
 
 @router.get("/api/docs", include_in_schema=False)
 async def docs(request: Request) -> HTMLResponse:
     """All routes on one page: no script, nothing from elsewhere."""
-    page = render(await _described(request.app))
     policy = f"default-src 'none'; style-src 'sha256-{STYLE_HASH}'; frame-ancestors 'none'; base-uri 'none'"
-    return HTMLResponse(page, headers={"Content-Security-Policy": policy})
+    return HTMLResponse((await _texts(request.app)).for_people, headers={"Content-Security-Policy": policy})

@@ -19,15 +19,15 @@ from fastapi import APIRouter, Header, Query, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from wakeful.api.auth import Caller, Gate, Viewer, presented
 from wakeful.api.feed import Feed, RenderedGroup, frame
-from wakeful.api.problems import ApiError, answers
-from wakeful.api.settings import ConnectionLimits
-from wakeful.api.wiring import Ending, Sched
 from wakeful.clock import Clock
 from wakeful.counting import counted
 from wakeful.errors import SchedulerError
 from wakeful.kernel.views.events import STREAMS
+from wakeful.routing.auth import Caller, Gate, Viewer, presented
+from wakeful.routing.problems import ApiError, answers
+from wakeful.routing.settings import ConnectionLimits
+from wakeful.routing.wiring import Ending, Sched
 
 router = APIRouter(prefix="/api", tags=["events"])
 
@@ -36,6 +36,8 @@ BEAT_S = 15.0
 CHECK_S = 5.0
 #: A reader that was up to date and falls this many groups behind is dropped.
 MOST_BEHIND = 5_000
+#: So many characters are sent at once, more only where one group has more.
+MOST_CHARS = 256 * 1024
 #: A reader that takes nothing for so long is gone.
 SEND_S = 60.0
 
@@ -112,8 +114,13 @@ class Reader:
             return None
         self.at_end = not groups
         found: list[str] = []
+        size = 0
         for group in groups:
-            found += frames(group, self._place)
+            if size > MOST_CHARS:
+                break
+            new = frames(group, self._place)
+            found += new
+            size += sum(map(len, new))
             self._place = Place(group.id)
         if not groups:
             self._live = True

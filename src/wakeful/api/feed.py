@@ -17,9 +17,9 @@ from collections.abc import Collection, Iterator
 from itertools import islice
 
 from wakeful import clock as clocks
-from wakeful.errors import SchedulerError
 from wakeful.kernel.views.events import events_of
 from wakeful.scheduler import Scheduler
+from wakeful.services import Service
 from wakeful.store.records import EventGroup
 
 log = logging.getLogger("wakeful.api")
@@ -55,10 +55,11 @@ class RenderedGroup:
         return self._frames
 
 
-class Feed:
-    """Belongs to one event loop."""
+class Feed(Service):
+    """Belongs to one event loop; runs while there are readers."""
 
     def __init__(self, scheduler: Scheduler, ending: asyncio.Event) -> None:
+        super().__init__("reading events", LOOK_S)
         self._server = scheduler.server_side
         self._ending = ending
         self._ring: list[RenderedGroup] = []  # by id
@@ -68,24 +69,22 @@ class Feed:
         self._tail = 0
         self.turn = 0  # goes up whenever there is something new
         self._news = asyncio.Event()
-        self._committed = asyncio.Event()
+        self._at_end: asyncio.Task[bool] | None = None
         self._readers = 0
-        self._task: asyncio.Task[None] | None = None
-        self._server.on_commit(self._committed.set)
+        self._server.on_commit(self.wake)
 
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
         """There is a reader."""
         self._readers += 1
-        if self._task is None:
-            self._task = asyncio.get_running_loop().create_task(self._look(), name="wakeful-feed")
+        if not self.is_running:
+            self.begin()
         try:
             yield
         finally:
             self._readers -= 1
-            if self._readers == 0 and self._task is not None:
-                self._task.cancel()
-                self._task = None
+            if self._readers == 0:
+                self.cancel()
                 self._ring.clear()
                 self._base, self._first, self._chars = None, 0, 0
 
@@ -116,39 +115,31 @@ class Feed:
 
     # -- the one look -------------------------------------------------------------------------------------------------
 
-    async def _look(self) -> None:
-        loop = asyncio.get_running_loop()
-        ending = loop.create_task(self._ending.wait())
-        ending.add_done_callback(lambda _: self._wake())
-        troubled = False
-        try:
-            while True:
-                try:
-                    await self._take()
-                    troubled = False
-                except SchedulerError as error:
-                    if not troubled:  # said once, not every second
-                        log.warning("database unavailable, event streams wait: %s", error)
-                    troubled = True
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(LOOK_S):
-                        await self._committed.wait()
-                await clocks.sleep(PAUSE_S)
-        finally:
-            ending.cancel()
+    def begin(self) -> None:
+        super().begin()
+        self._at_end = asyncio.get_running_loop().create_task(self._ending.wait())
+        self._at_end.add_done_callback(lambda _: self._wake_readers())
 
-    async def _take(self) -> None:
-        self._committed.clear()
-        if self._base is None:
+    def cancel(self) -> asyncio.Task[None] | None:
+        if self._at_end is not None:
+            self._at_end.cancel()
+        return super().cancel()
+
+    async def run_once(self) -> None:
+        """Read what is new since the last time."""
+        if self._base is not None:
+            await clocks.sleep(PAUSE_S)
+            self._woken.clear()  # what was committed until here is read now
+        else:
             _, newest = await self._server.event_ids()
             self._base = self._tail = newest
-            self._wake()
+            self._wake_readers()
         while groups := await self._server.read_events(self._tail, None, BATCH):
             self._ring.extend(map(RenderedGroup, groups))
             self._chars += sum(len(one.body) for one in groups)
             self._tail = groups[-1].id
             self._forget()
-            self._wake()
+            self._wake_readers()
 
     def _forget(self) -> None:
         """Let the oldest leave the ring where it is too large."""
@@ -161,7 +152,7 @@ class Feed:
             del self._ring[: self._first]
             self._first = 0
 
-    def _wake(self) -> None:
+    def _wake_readers(self) -> None:
         self.turn += 1
         self._news.set()
         self._news = asyncio.Event()

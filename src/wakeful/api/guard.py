@@ -23,22 +23,22 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from wakeful.api.addresses import keep_slashes
 from wakeful.api.bodies import Bodies, Body, Replay, check_json, read_beginning
-from wakeful.api.problems import ApiError, fault, problem, public_text
-from wakeful.api.settings import ServerSettings
+from wakeful.api.sending import PIECE, Room, length_of, pieces
 from wakeful.clock import Clock, SystemClock
-from wakeful.domains import domains
 from wakeful.errors import SchedulerError
+from wakeful.routing.addresses import CUT_PATHS, OPEN_PATHS, keep_slashes
+from wakeful.routing.problems import ApiError, fault, problem, public_text
+from wakeful.routing.settings import ServerSettings
 
 log = logging.getLogger("wakeful.access")
 
 SAFE = ("GET", "HEAD")
-#: Where the rest of the path is the caller's right, and the body anything.
-OPEN_PATHS = tuple(path for domain in domains() for path in domain.open_paths)
-#: Where the beginning of a body counts, so many bytes of it, and the rest is of no importance.
-CUT_PATHS = {path: most for domain in domains() for path, most in domain.cut_paths.items()}
 OWN_PAGE = ("same-origin", "none")
+#: Where a page without script sends a form: signing in, which needs no caller, signing out, and the theme.
+SIGN_IN, FORMS = "/in", ("/in", "/out", "/theme")
+LARGEST_FORM = 4096
+_OUR_COOKIE = re.compile(r"(?:^|;)\s*wakeful=")
 
 HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -86,6 +86,7 @@ class Guard:
         self._names = {*own, Name("localhost", None), *self._given()}
         self._public = self._origin_of_public()
         self._bodies = Bodies(settings, self._clock)
+        self._room = Room()
 
     def _given(self) -> list[Name]:
         found = [read_name(text) for text in self._settings.allowed_hosts]
@@ -104,14 +105,13 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        scope = keep_slashes(scope)
-        answer = Answer(scope, send)
+        scope = {**keep_slashes(scope), "state": dict(scope.get("state") or {})}
+        answer = Answer(scope, send, self._room)
         began = self._clock.boot()
         try:
             await self._admit(scope, receive, answer)
         except ApiError as error:
-            refusal = problem(error.status, error.code, str(error), headers=error.headers, **error.more)
-            await answer.give(refusal)
+            await answer.refuse(error)
         except asyncio.CancelledError:  # the server ends, and has waited long enough for this
             await answer.cut_off()
         except Exception as error:  # noqa: BLE001 - logged under an id, which the caller gets
@@ -120,6 +120,7 @@ class Guard:
             elif answer.status != 500:  # such an answer has its log entry; this one stays incomplete
                 fault(error)
         finally:
+            answer.end()
             self._log(scope, answer.status, self._clock.boot() - began)
 
     async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> None:
@@ -134,6 +135,9 @@ class Guard:
             scope = {**scope, "method": "GET"}
         if scope["method"] == "GET":
             await self._app(scope, receive, answer)
+            return
+        if scope["path"] in FORMS and headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+            await self._take_form(scope, headers, receive, answer)
             return
         if not is_open:
             await self._check_caller(scope, headers)
@@ -154,6 +158,12 @@ class Guard:
         finally:
             body.end()
 
+    async def _take_form(self, scope: Scope, headers: Headers, receive: Receive, answer: Answer) -> None:
+        if scope["path"] != SIGN_IN:
+            await self._check_caller(scope, headers)
+        form = await read_beginning(receive, LARGEST_FORM, self._settings.connections.body_s)
+        await self._app(scope, Replay(form, receive), answer)
+
     # -- the rules ----------------------------------------------------------------------------------------------------
 
     def _check_address(self, scope: Scope) -> None:
@@ -173,7 +183,8 @@ class Guard:
         raise ApiError(403, "forbidden_host", sentence)
 
     def _check_origin(self, method: str, headers: Headers, host: Name) -> None:
-        if method in SAFE and "cookie" not in headers:
+        # Without our cookie a page of another site learns no more than anybody does.
+        if method in SAFE and _OUR_COOKIE.search(headers.get("cookie", "")) is None:
             return
         origin = headers.get("origin")
         site = headers.get("sec-fetch-site")
@@ -219,7 +230,7 @@ class Guard:
         """One line per request; reads are logged only on request. Without the query: there could be a token in it."""
         quiet = scope["method"] in SAFE and status is not None and status < 500
         path = scope.get("raw_path", scope["path"].encode()).decode("ascii", "replace").partition("?")[0]
-        for begin in OPEN_PATHS:
+        for begin in (*OPEN_PATHS, f"{SIGN_IN}/"):
             if scope["path"].startswith(begin):
                 path = f"{begin}***"  # what follows is a secret
         log.log(
@@ -233,28 +244,55 @@ class Guard:
 
 
 class Answer:
-    """The way out: adds the headers every answer carries, and ends the answer to HEAD where its body would begin."""
+    """The way out: adds the headers every answer carries, and ends the answer to HEAD where its body would begin.
 
-    def __init__(self, scope: Scope, send: Send) -> None:
+    A long answer is sent in pieces while there is room for it. Whoever makes one must `end` it.
+    """
+
+    def __init__(self, scope: Scope, send: Send, room: Room) -> None:
         self.status: int | None = None
         self._head = scope["method"] == "HEAD"
         self._send = send
         self._ended = False
         self._scope = scope
+        self._room = room
+        self._size, self._is_known = 0, False
 
     async def __call__(self, message: Message) -> None:
         if self._ended:
             return
         if message["type"] == "http.response.start":
+            try:
+                self._reserve(length_of(message))
+            except ApiError as error:
+                await self.refuse(error)
+                return
             self.status = message["status"]
             given = message.get("headers", [])
             known = {name.lower() for name, _ in given}
             message["headers"] = [*given, *((name, value) for name, value in HEADERS.items() if name not in known)]
+            await self._send(message)
         elif message["type"] == "http.response.body":
             if self._head:
                 message = {"type": "http.response.body", "body": b"", "more_body": False}
             self._ended = not message.get("more_body", False)
-        await self._send(message)
+            for piece in pieces(message):
+                await self._send(piece)
+
+    def _reserve(self, size: int) -> None:
+        """Take the room for a long answer; ApiError where there is none.
+
+        Only for reading: what was done is answered in any case, or it would be done again.
+        """
+        if size > PIECE and self._scope["method"] == "GET":
+            is_known = self._scope["state"].get("caller") is not None
+            self._room.take(size, is_known=is_known)
+            self._size, self._is_known = size, is_known
+
+    def end(self) -> None:
+        """It was sent, or will not be."""
+        self._room.give_back(self._size, is_known=self._is_known)
+        self._size = 0
 
     async def cut_off(self) -> None:
         """End the answer here."""
@@ -262,6 +300,9 @@ class Answer:
             await self.give(problem(503, "stopping", "The server is stopping.", headers={"Connection": "close"}))
         else:
             await self({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def refuse(self, error: ApiError) -> None:
+        await self.give(problem(error.status, error.code, str(error), headers=error.headers, **error.more))
 
     async def give(self, response: Response) -> None:
         if self.status is None:

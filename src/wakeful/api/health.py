@@ -8,8 +8,8 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel
 
 from wakeful import __version__
-from wakeful.api.problems import GONE
-from wakeful.api.wiring import Ending, Sched
+from wakeful.routing.problems import GONE
+from wakeful.routing.wiring import Ending, Sched
 from wakeful.scheduler import Scheduler
 
 router = APIRouter(tags=["health"])

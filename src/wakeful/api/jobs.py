@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from wakeful import ids
-from wakeful.api.addresses import AS_SENT, JobRef
-from wakeful.api.auth import Anyone, Caller
-from wakeful.api.conditions import IfMatch, IfNew, IfNoneMatch, condition, etag, unchanged
+from wakeful.api.conditions import IfMatch, IfNew, IfNoneMatch, condition, unchanged
 from wakeful.api.definitions import changes, new_job
-from wakeful.api.idempotency import Answer, Key, answer, respond
-from wakeful.api.models import (
+from wakeful.kernel.actions.selections import BulkResult, JobSelection
+from wakeful.kernel.model.job import Job
+from wakeful.kernel.model.run import Run
+from wakeful.routing.addresses import AS_SENT, JobRef
+from wakeful.routing.auth import Anyone, Caller
+from wakeful.routing.idempotency import Answer, Key, answer, respond, undoable
+from wakeful.routing.job_answers import etag, has_secrets, whole_job, with_secrets
+from wakeful.routing.models import (
     Explained,
     JobCreate,
     JobOut,
@@ -23,28 +25,22 @@ from wakeful.api.models import (
     JobPut,
     ManyDone,
     ManyJobs,
+    ManyPreview,
     Noted,
-    Page,
+    PreviewJobs,
     RunNow,
     RunOut,
     Status,
     Upcoming,
 )
-from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, page, page_answer, read_cursor
-from wakeful.api.problems import ApiError, answers
-from wakeful.api.record import undoable
-from wakeful.api.rights import Allowed, Editor
-from wakeful.api.settings import ServerSettings
-from wakeful.api.shapes import job_shape, local, run_shape, zone_of
-from wakeful.api.wiring import Sched, Settings
-from wakeful.errors import JobNotFound
-from wakeful.kernel.actions.authorization import Rights
-from wakeful.kernel.actions.selections import BulkResult, JobSelection
-from wakeful.kernel.views.models import Job, Run
-from wakeful.monitors.keys import ping_key, ping_url
+from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, cursor_of, page, page_answer, read_cursor
+from wakeful.routing.problems import ApiError, answers
+from wakeful.routing.rights import Allowed, Editor
+from wakeful.routing.shapes import job_shape, local, run_shape, zone_of
+from wakeful.routing.wiring import Sched, Settings
 from wakeful.scheduler import Scheduler
 from wakeful.store.jobs import JobFilter
-from wakeful.triggers import Ping, iso, to_ms
+from wakeful.triggers import iso, to_ms
 
 router = APIRouter(prefix="/api", tags=["jobs"])
 
@@ -59,23 +55,6 @@ def _render(job: Job, caller: Caller, scheduler: Scheduler, status: int = 200) -
     if status == 201:
         headers["Location"] = f"/api/jobs/{job.id}"
     return answer(status, job_shape(job, caller, scheduler.default_zone), **headers)
-
-
-async def _render_whole(job: Job, caller: Caller, scheduler: Scheduler, settings: ServerSettings) -> Answer:
-    """One job; a monitor also with its ping address, for callers who may change it."""
-    headers, shown = {"ETag": etag(job.revision)}, job_shape(job, caller, scheduler.default_zone)
-    if shown["monitor"] is not None and caller.role != "viewer":
-        key = await ping_key(scheduler, job.id)
-        shown["monitor"]["ping_url"] = None if key is None else ping_url(settings.public_url or settings.url, key)
-    return answer(200, shown, **headers)
-
-
-async def monitor_answer(
-    scheduler: Scheduler, settings: ServerSettings, caller: Caller, rights: Rights, ref: str
-) -> Response:
-    """A monitor, with where it is pinged."""
-    job = await scheduler.server_side.get_job(ref, rights)
-    return respond(await _render_whole(job, caller, scheduler, settings))
 
 
 @router.get(
@@ -124,17 +103,7 @@ async def create_job(
         lambda once: scheduler.server_side.create_job(new, rights, enabled=enabled, once=once),
         lambda job: _render(job, caller, scheduler, 201),
     )
-    return await _with_address(response, scheduler, settings) if isinstance(new.trigger, Ping) else response
-
-
-async def _with_address(response: Response, scheduler: Scheduler, settings: ServerSettings) -> Response:
-    """The answer about a new monitor with where it is pinged: a secret, which is not kept with answers."""
-    shown = json.loads(bytes(response.body))
-    with contextlib.suppress(JobNotFound):  # a repeated request, after it was removed
-        found = await ping_key(scheduler, shown["id"])
-        shown["monitor"]["ping_url"] = None if found is None else ping_url(settings.public_url or settings.url, found)
-    headers = {name: value for name, value in response.headers.items() if not name.startswith("content-")}
-    return respond(answer(response.status_code, shown, **headers))
+    return await with_secrets(response, scheduler, settings) if has_secrets(new) else response
 
 
 @router.post(
@@ -159,6 +128,34 @@ async def pause_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJob
 async def resume_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs, key: Key) -> Response:
     meant = _meant(many)
     return await key.do(lambda once: scheduler.server_side.resume_jobs(meant, rights, once), _render_many)
+
+
+@router.post(
+    "/jobs:run",
+    operation_id="run_jobs",
+    response_model=ManyDone,
+    responses=answers(404, 409),
+    summary="Start many jobs now, in one transaction; it cannot be undone",
+)
+async def run_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs, key: Key) -> Response:
+    meant = _meant(many)
+    return await key.do(lambda once: scheduler.server_side.run_jobs(meant, rights, once), _render_many)
+
+
+@router.post(
+    "/jobs:preview",
+    operation_id="preview_jobs",
+    response_model=ManyPreview,
+    responses=answers(404, 409),
+    summary="What starting, pausing or resuming many jobs would do; nothing is changed",
+)
+async def preview_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: PreviewJobs) -> Response:
+    found = await scheduler.server_side.preview_jobs(many.do, _meant(many), rights)
+    return respond(
+        answer(
+            200, {"count": found.changes, "unchanged": found.unchanged, "refused": found.refused, "says": found.says}
+        )
+    )
 
 
 def _meant(many: ManyJobs) -> JobSelection:
@@ -204,7 +201,7 @@ async def get_job(
     job = await scheduler.server_side.get_job(ref, rights)
     if unchanged(if_none_match, job.revision):
         return Response(status_code=304, headers={"ETag": etag(job.revision)})
-    return respond(await _render_whole(job, caller, scheduler, settings))
+    return respond(await whole_job(job, caller, scheduler, settings))
 
 
 @router.put(

@@ -7,8 +7,8 @@ from typing import Literal
 from fastapi import APIRouter
 from pydantic import BaseModel
 
-from wakeful.api.auth import Anyone
-from wakeful.api.problems import answers
+from wakeful.routing.auth import Anyone
+from wakeful.routing.problems import answers
 
 router = APIRouter(prefix="/api", tags=["access"])
 

@@ -11,23 +11,21 @@ from typing import Annotated
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from wakeful.api.addresses import JobRef
-from wakeful.api.auth import Anyone, Viewer
-from wakeful.api.idempotency import Answer, answer, respond
-from wakeful.api.models import Page
-from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, read_id_cursor
-from wakeful.api.problems import answers
 from wakeful.api.record_models import ActionOut, HoldIn, HoldOut, LedgerOut, SlotOut, UndoneOut, VerdictOut
-from wakeful.api.rights import Allowed, Editor
-from wakeful.api.wiring import Sched
 from wakeful.ids import action_number
 from wakeful.kernel.rules.holding import Hold
 from wakeful.kernel.views.ledger import read_since
+from wakeful.routing.addresses import JobRef
+from wakeful.routing.auth import Anyone, Viewer
+from wakeful.routing.idempotency import Answer, answer, respond, undoable
+from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, cursor_of, read_id_cursor
+from wakeful.routing.problems import answers
+from wakeful.routing.rights import Allowed, Editor
+from wakeful.routing.wiring import Sched
 from wakeful.triggers.moments import read_moment
 
 router = APIRouter(prefix="/api")
 
-HEADER = "Wakeful-Action"
 Named = Annotated[str | None, Query(max_length=1000, description="a job's id or name; else all jobs")]
 Since = Annotated[
     str, Query(max_length=100, description="a duration up to now, or a time", examples=["7d", "2026-01-29T09:00:00Z"])
@@ -35,11 +33,6 @@ Since = Annotated[
 SlotTime = Annotated[
     str, Path(max_length=100, description="the slot's nominal time, with its offset", examples=["2026-01-29T09:00:00Z"])
 ]
-
-
-def undoable(action: str | None) -> dict[str, str]:
-    """The header that says by which id a request can be undone; none where it changed nothing."""
-    return {HEADER: action} if action is not None else {}
 
 
 @router.get(

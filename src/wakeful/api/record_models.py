@@ -7,8 +7,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from wakeful.api.models import MAX_NOTE, RunOut
-from wakeful.api.strict import Strict
+from wakeful.routing.models import MAX_NOTE, RunOut
+from wakeful.routing.strict import Strict
 
 
 class VerdictOut(BaseModel):
@@ -38,6 +38,15 @@ What = Literal[
     "resume_workflow",
     "drain_workflow",
     "apply",
+    "run",
+    "retry",
+    "cancel",
+    "approve",
+    "reject",
+    "add",
+    "edit",
+    "drain",
+    "undrain",
 ]
 
 
@@ -53,6 +62,10 @@ class ActionOut(BaseModel):
     via: str = Field(description="From where: `cli`, `api`, `chat`, `code` or `file`.", examples=["api"])
     name: str = Field(description="The first job or alert it changed.", examples=["backup"])
     changed: int = Field(description="How many it changed.", examples=[1])
+    undoable: bool = Field(
+        description="Whether it can be undone for a while; false for a run that was started, an approval and the like.",
+        examples=[True],
+    )
     undo_until: datetime | None = Field(
         description="Until when it can be undone; null when it cannot be undone or was.", examples=[NOW]
     )

@@ -17,9 +17,9 @@ from typing import IO, Any, NamedTuple
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from wakeful.api.problems import ApiError
-from wakeful.kernel.views.models import Run
+from wakeful.kernel.model.run import Run
 from wakeful.private_files import open_unlinked
+from wakeful.routing.problems import ApiError
 from wakeful.threads import room
 
 PIECE = 64 * 1024

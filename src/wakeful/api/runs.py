@@ -9,21 +9,21 @@ from fastapi import APIRouter, Depends, Path, Query, Request
 from pydantic import WithJsonSchema
 from starlette.responses import PlainTextResponse, Response
 
-from wakeful.api.addresses import JobRef
-from wakeful.api.auth import Anyone, Caller, Gate, Operator, address_of, anyone, callback_token_in
-from wakeful.api.idempotency import Answer, Key, answer, respond
-from wakeful.api.models import Completed, Completion, Explained, Noted, Outcome, Page, RunDetail, RunOut, RunStatus
-from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, id_number, page, page_answer, read_id_cursor
-from wakeful.api.problems import ApiError, answers
-from wakeful.api.rights import Allowed, Editor
 from wakeful.api.run_logs import Downloads, LogAnswer, tail_of
-from wakeful.api.shapes import run_detail, run_shape
-from wakeful.api.wiring import Sched
 from wakeful.errors import InvalidTrigger, WrongCallbackToken
 from wakeful.ids import first_id_at
 from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.model.run import Run
 from wakeful.kernel.rules.outcome import APPROVAL
-from wakeful.kernel.views.models import Run
+from wakeful.routing.addresses import JobRef
+from wakeful.routing.auth import Anyone, Caller, Gate, Operator, address_of, anyone, callback_token_in
+from wakeful.routing.idempotency import Answer, Key, answer, respond
+from wakeful.routing.models import Completed, Completion, Explained, Noted, Outcome, RunDetail, RunOut, RunStatus
+from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, cursor_of, id_number, page, page_answer, read_id_cursor
+from wakeful.routing.problems import ApiError, answers
+from wakeful.routing.rights import Allowed, Editor
+from wakeful.routing.shapes import run_detail, run_shape
+from wakeful.routing.wiring import Sched
 from wakeful.scheduler import Scheduler
 from wakeful.store.runs import RunFilter
 from wakeful.threads import room

@@ -9,21 +9,22 @@ import logging
 import os
 import secrets
 import socket
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from functools import partial
 from pathlib import Path
 
 import uvicorn
+from fastapi import APIRouter
 
 from wakeful import clock as clocks
 from wakeful.api.app import create_app
-from wakeful.api.auth import admit
 from wakeful.api.connections import BoundedProtocol, Connections
 from wakeful.api.guard import Guard
-from wakeful.api.settings import ServerSettings
 from wakeful.errors import InvalidSetting, SchedulerError, StoreUnusable
 from wakeful.kernel.actions.tokens import new_secret
 from wakeful.private_files import make_private_folder, open_private, open_unlinked
+from wakeful.routing.auth import admit
+from wakeful.routing.settings import ServerSettings
 from wakeful.scheduler import Scheduler
 from wakeful.store.forks import on_fork
 
@@ -80,8 +81,10 @@ def _cannot_bind(error: OSError, host: str, port: int) -> Exception:
 class HttpServer(uvicorn.Server):
     """uvicorn on a loop and a socket of ours; signals are not its business."""
 
-    def __init__(self, scheduler: Scheduler, settings: ServerSettings, bound: socket.socket) -> None:
-        app = create_app(scheduler, settings)
+    def __init__(
+        self, scheduler: Scheduler, settings: ServerSettings, bound: socket.socket, pages: Sequence[APIRouter] = ()
+    ) -> None:
+        app = create_app(scheduler, settings, pages)
         config = uvicorn.Config(
             Guard(app, settings, admit=partial(admit, gate=app.state.gate)),
             http=BoundedProtocol,
@@ -124,6 +127,7 @@ class HttpServer(uvicorn.Server):
             unread.cancel()
             await self._cut_off()
         await self._app.state.gate.finish()
+        await self._app.state.measuring.end()
 
     async def _drop_unread(self) -> None:
         """Close the connections of clients that do not read: what is sent to them would never end."""

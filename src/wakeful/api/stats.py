@@ -7,14 +7,15 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from wakeful.api.addresses import AS_SENT
-from wakeful.api.auth import Admin, Viewer
-from wakeful.api.idempotency import answer, respond
-from wakeful.api.models import NodeOut, Nodes, Stats
-from wakeful.api.problems import answers
-from wakeful.api.wiring import Sched
-from wakeful.kernel.parking import parked_reason
+from wakeful.kernel.rules.parking import parked_reason
 from wakeful.kernel.views.statistics import Figures
+from wakeful.routing.addresses import AS_SENT
+from wakeful.routing.auth import Admin, Viewer
+from wakeful.routing.idempotency import answer, respond
+from wakeful.routing.models import NodeOut, Nodes, Stats
+from wakeful.routing.problems import answers
+from wakeful.routing.rights import Allowed
+from wakeful.routing.wiring import Sched
 from wakeful.scheduler import Scheduler
 from wakeful.store.jobs import STATUS_SQL
 from wakeful.triggers import iso, to_ms
@@ -82,8 +83,8 @@ async def list_nodes(scheduler: Sched, _: Viewer) -> Response:
     summary="Drain a node: it starts no new runs and finishes those it has",
     tags=["nodes"],
 )
-async def drain_node(scheduler: Sched, _: Admin, name: NodeName) -> Response:
-    return respond(answer(200, (await scheduler.drain_node(name)).to_dict()))
+async def drain_node(scheduler: Sched, _: Admin, rights: Allowed, name: NodeName) -> Response:
+    return respond(answer(200, (await scheduler.server_side.drain_node(name, rights)).to_dict()))
 
 
 @router.post(
@@ -94,5 +95,5 @@ async def drain_node(scheduler: Sched, _: Admin, name: NodeName) -> Response:
     summary="End the draining of a node: it starts jobs again",
     tags=["nodes"],
 )
-async def undrain_node(scheduler: Sched, _: Admin, name: NodeName) -> Response:
-    return respond(answer(200, (await scheduler.drain_node(name, drain=False)).to_dict()))
+async def undrain_node(scheduler: Sched, _: Admin, rights: Allowed, name: NodeName) -> Response:
+    return respond(answer(200, (await scheduler.server_side.drain_node(name, rights, drain=False)).to_dict()))

@@ -24,14 +24,20 @@ MODULES: dict[str, tuple[str, ...]] = {
     "approval": ("approvals", "approve", "reject"),
     "times": ("next", "explain"),
     "ledger": ("ledger",),
+    "foreseeing": ("simulate", "forecast"),
     "health": ("status",),
     "alerts": (),
     "doctor": ("doctor",),
     "serve": ("serve",),
+    "service": (),
     "nodes": (),
     "copying": ("copy",),
     "backing_up": ("backup", "restore"),
+    "moving": ("import", "export"),
     "tokens": (),
+    "linking": ("link",),
+    "mcp": ("mcp",),
+    "skill": ("skill",),
     "checking": ("check", "schema"),
     "applying": ("plan", "apply"),
     "starting": ("init",),
@@ -52,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (Exception, KeyboardInterrupt) as error:  # noqa: BLE001 - reported, never swallowed
-        from wakeful.cli.failures import report_error
+        from wakeful.console.failures import report_error
 
         return report_error(error)
     return code if isinstance(code, int) else 0
@@ -60,12 +66,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(argv: list[str]) -> Any:
     if argv == ["--version"]:
-        from wakeful.cli.saying import say
+        from wakeful.console.saying import say
         from wakeful.version import __version__
 
         return say(f"wakeful {__version__}")
     if os.environ.get("WAKEFUL_TOKEN"):
-        from wakeful.cli.remote import refuse_other
+        from wakeful.console.remote import refuse_other
 
         refuse_other(argv)
     if argv[:1] == ["_complete"]:

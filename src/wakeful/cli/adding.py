@@ -13,35 +13,38 @@ import typer
 from wakeful import Job, Scheduler
 from wakeful.agents.added import added_schedule
 from wakeful.agents.naming import AGENT
-from wakeful.cli import program
 from wakeful.cli.agent_schedules import agent_job_name, changed_schedule, refuse_beside_agent
 from wakeful.cli.app import JOBS, WithCommand, app
-from wakeful.cli.confirming import Yes, ask_before_final
-from wakeful.cli.definition import Definition, job_options, takes_definition
-from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.finding import job_named
+from wakeful.cli.definition import Definition, command_payload, job_options, request_payload, takes_definition
+from wakeful.cli.fields import OF_KINDS, given
 from wakeful.cli.job_warnings import COMMAND, HTTP, missing_predecessors, overwritten_note, warnings_about
 from wakeful.cli.monitoring import MONITOR, monitor_data, ping_address, refuse_beside_ping, when_data
-from wakeful.cli.opening import change, now, now_ms, server_of
-from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.request import given as request_option
-from wakeful.cli.request import request_line, request_payload
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Json, print_json
-from wakeful.cli.words import need_seconds, relative, stamp, zone_of
-from wakeful.cli.zones import default_zone, shown_zone
+from wakeful.cli.request import request_line
+from wakeful.console.acting import rights_here
+from wakeful.console.confirming import Yes, ask_before_final
+from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.finding import job_named
+from wakeful.console.opening import change, now, now_ms, server_of
+from wakeful.console.place import Db, Place, chosen
+from wakeful.console.saying import say
+from wakeful.console.tables import Json, print_json
+from wakeful.console.words import need_seconds, relative, stamp, zone_of
+from wakeful.console.zones import default_zone, shown_zone
 from wakeful.errors import InvalidJob, JobExists
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.actions.jobs import add_jobs
+from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.actions.recording import note, origin_of
 from wakeful.monitors import rotate_key
 from wakeful.scheduler.jobs import IF_EXISTS
 from wakeful.triggers import iso, to_ms, trigger_from_data
+from wakeful.triggers.fields import RHYTHMS
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from wakeful.kernel.actions.drafts import Draft
     from wakeful.kernel.context import Context
+    from wakeful.kernel.hooks import Draft
     from wakeful.store.interface import Transaction
 
 SHOWN = 3  # how many next times are shown
@@ -81,7 +84,8 @@ def add(
     try:
         done = change(place, work, create=True)
     except JobExists:
-        taken = name if definition.agent is None else agent_job_name(definition.agent, name)
+        agent = definition.get("agent")
+        taken = name if agent is None else agent_job_name(agent, name)
         raise JobExists(
             f"A job named {taken!r} already exists: choose another name, change it with wakeful edit, "
             "or use --if-exists update."
@@ -91,14 +95,15 @@ def add(
 
 def _new_job(name: str, definition: Definition, argv: list[str] | None, zone: str) -> Callable[[Transaction], NewJob]:
     """The job, once its agent can be looked up."""
-    if definition.agent is not None:
+    agent = definition.get("agent")
+    if agent is not None:
         refuse_beside_agent(definition, argv)
-    kind, payload = (AGENT, None) if definition.agent is not None else _work(name, definition, argv)
+    kind, payload = (AGENT, None) if agent is not None else _work(name, definition, argv)
     data = when_data(definition, now(), zone)
     assert data is not None  # noqa: S101 - required here
     trigger, options = trigger_from_data(data), job_options(definition)
-    if definition.agent is not None:
-        agent, prompt = definition.agent, definition.prompt
+    if agent is not None:
+        prompt = definition.get("prompt")
         full = agent_job_name(agent, name)
         return lambda tx: added_schedule(tx, agent, full, trigger, prompt=prompt, options=options)
     new = NewJob(name, trigger, kind=kind, payload=payload, **options)
@@ -114,39 +119,49 @@ def _put(tx: Transaction, context: Context, draft: Draft, if_exists: str, zone: 
     job = Job(*after, tx.now)
     missing = missing_predecessors(tx, [job])
     if before is None:
+        note(tx, origin_of(context, rights_here()), "add", after[0])
         return Written(job, "created", [], missing)
     changed = differences(Job(*before, tx.now), job)
     action = "kept" if if_exists == "keep" else "updated" if changed else "unchanged"
+    if action == "updated":
+        note(tx, origin_of(context, rights_here()), "edit", after[0])
     return Written(job, action, changed, missing)
+
+
+def _note_edit(tx: Transaction, context: Context, job_id: str) -> None:
+    """Keep who changed the job."""
+    note(tx, origin_of(context, rights_here()), "edit", find_job(tx, job_id)[0])
 
 
 def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[str, dict[str, Any] | None]:
     """What the job does: its kind and payload."""
-    if definition.ping:
+    if "ping" in definition:
         refuse_beside_ping(definition, argv)
         return MONITOR, None
-    if definition.prompt is not None:
+    if "prompt" in definition:
         raise WrongUse("--prompt goes with --agent AGENT.")
-    option = request_option(definition)
-    if argv is None and option is None:
+    of_request, of_command = given(HTTP, definition), given(COMMAND, definition)
+    if argv is None and of_request is None:
         raise WrongUse(
             f"Give the command to run, after --: wakeful add {shlex.quote(name)} {_when(definition)} -- COMMAND"
         )
     if argv is None:
-        _refuse_beside_request(definition)
+        if of_command is not None:
+            raise WrongUse(f"{of_command} is for commands: a request has none.")
+        if "url" not in definition:
+            raise WrongUse(f"{of_request} goes with --url ADDRESS.")
         return HTTP, request_payload(definition) or {}
-    if option is not None and definition.url is None:
-        raise WrongUse(f"{option} is for requests (--url ADDRESS): a command has none.")
-    if option is not None:
+    if of_request is not None and "url" not in definition:
+        raise WrongUse(f"{of_request} is for requests (--url ADDRESS): a command has none.")
+    if of_request is not None:
         raise WrongUse("--url and a command after -- are two things to do: give one of them.")
-    return COMMAND, program.command_payload(definition, argv, Path.cwd(), read_input=_input) or {}
+    return COMMAND, command_payload(definition, argv, Path.cwd(), read_input=_input) or {}
 
 
 def _when(definition: Definition) -> str:
     """The schedule that was given, to show a whole command with it; another one where there is none."""
-    names = ("cron", "every", "interval", "at", "after")
-    given = ((f"--{name}", getattr(definition, name)) for name in names)
-    return next((shlex.join(pair) for pair in given if pair[1] is not None), "--every 1h")
+    given = (rhythm.word for rhythm in RHYTHMS if rhythm.value is not None and rhythm.word in definition)
+    return next((shlex.join((f"--{word}", definition[word])) for word in given), "--every 1h")
 
 
 def _input() -> str:
@@ -155,12 +170,6 @@ def _input() -> str:
         return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError:
         raise WrongUse("--stdin - needs text: what came on standard input is not UTF-8.") from None
-
-
-def _refuse_beside_request(definition: Definition) -> None:
-    option = program.given(definition)
-    if option is not None:
-        raise WrongUse(f"{option} is for commands: a request has none.")
 
 
 @app.command("edit", cls=WithCommand, rich_help_panel=JOBS)
@@ -193,6 +202,8 @@ def edit(
         if not changes and not new_key:
             raise WrongUse(f"Say what to change about {job.name}: see wakeful edit --help.")
         changed = await scheduler.update_job(job.id, revision=job.revision, **changes) if changes else job
+        if changed.revision != job.revision:
+            await scheduler.transact(lambda tx, context: _note_edit(tx, context, job.id))
         if new_key:
             await rotate_key(scheduler, job.id)
         missing = await scheduler.look(lambda tx: missing_predecessors(tx, [changed]))
@@ -210,10 +221,10 @@ def _changes(job: Job, definition: Definition, argv: list[str] | None, zone: str
     data = when_data(definition, now(), zone, job.trigger.to_data())
     if data is not None:
         changes["trigger"] = trigger_from_data(data)
-    if job.kind == AGENT or definition.agent is not None or definition.prompt is not None:
+    if job.kind == AGENT or "agent" in definition or "prompt" in definition:
         changes = changed_schedule(job, definition, changes)
     before = job.payload if job.kind == COMMAND else {}
-    command = program.command_payload(definition, argv, Path.cwd(), before, _input)
+    command = command_payload(definition, argv, Path.cwd(), before, _input)
     if command is not None and job.kind != COMMAND:
         raise InvalidJob(f"{job.name} is of kind {job.kind!r}: only jobs that run a command have one to change.")
     request = request_payload(definition, job.payload if job.kind == HTTP else {})
@@ -240,7 +251,7 @@ class Written(NamedTuple):
 
 
 _DONE = {"created": "Added", "updated": "Changed", "unchanged": "Nothing to change in", "kept": "Kept"}
-_WORDS = {"argv": "command", "expect": "expect", "follow_redirects": "redirects"}
+_WORDS = {field.stored: field.name for fields in OF_KINDS.values() for field in fields if field.stored}
 
 
 def differences(before: Job, after: Job) -> list[str]:

@@ -6,26 +6,23 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful.agents.naming import AGENT, RULE, check_name
 from wakeful.agents.schedule_options import edited
-from wakeful.cli.definition import NONE, Definition
-from wakeful.cli.failures import WrongUse
+from wakeful.cli.definition import Definition
+from wakeful.cli.fields import OF_KINDS, given
+from wakeful.cli.typed import NONE
+from wakeful.console.failures import WrongUse
 from wakeful.errors import InvalidJob
 
 if TYPE_CHECKING:
     from wakeful import Job
-
-_NOT_FOR_AGENTS = (
-    "cwd", "env", "env_file", "pass_env", "stdin", "success_codes",
-    "url", "method", "header", "body", "expect", "redirects", "ping", "grace",
-)  # fmt: skip
 
 
 def refuse_beside_agent(definition: Definition, argv: list[str] | None) -> None:
     """The payload of a schedule that calls an agent; the file defines how."""
     if argv is not None:
         raise WrongUse("--agent and a command after -- are two things to do: give one of them.")
-    for option in _NOT_FOR_AGENTS:
-        if getattr(definition, option) not in (None, False):
-            raise WrongUse(f"--{option.replace('_', '-')} does not go with --agent: it takes --prompt and --deliver.")
+    for kind in OF_KINDS:
+        if (flag := given(kind, definition)) is not None:
+            raise WrongUse(f"{flag} does not go with --agent: it takes --prompt and --deliver.")
 
 
 def agent_job_name(agent: str, name: str) -> str:
@@ -44,15 +41,15 @@ def changed_schedule(job: Job, definition: Definition, options: dict[str, Any]) 
 
     `options`: those of its job that are to be changed; what is in them about these is the schedule's.
     """
-    if definition.prompt is not None and job.kind != AGENT:
+    if "prompt" in definition and job.kind != AGENT:
         raise InvalidJob(f"{job.name} is of kind {job.kind!r}: only schedules of agents have a prompt to change.")
-    if definition.agent is not None:
+    if "agent" in definition:
         raise WrongUse("A schedule stays with its agent: remove it, and add another one with --agent.")
     payload, changes = dict(job.payload), dict(options)
-    if definition.prompt is not None:
-        payload["prompt"] = None if definition.prompt == NONE else definition.prompt
-    to = definition.options.get("deliver")
-    if to is not None and definition.deliver_on is None:
+    if "prompt" in definition:
+        payload["prompt"] = None if definition["prompt"] == NONE else definition["prompt"]
+    to = definition.get("deliver")
+    if to is not None and "deliver_on" not in definition:
         changes["deliver"] = None if to == NONE else to
     changed = edited(payload, job.options, changes)
     return changed if changed.get("payload", payload) == job.payload else {"payload": payload, **changed}

@@ -8,15 +8,15 @@ import typer
 
 from wakeful import Scheduler, ids
 from wakeful.alerts import Snoozed, snooze
-from wakeful.cli.acting import rights_here, say_undo
 from wakeful.cli.app import SERVER, app
-from wakeful.cli.definition import duration
-from wakeful.cli.opening import change, now_ms, read
-from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
-from wakeful.cli.words import ahead, brief, count, need_seconds, relative, stamp
-from wakeful.cli.zones import shown_zone
+from wakeful.cli.typed import duration
+from wakeful.console.acting import rights_here, say_undo
+from wakeful.console.opening import change, now_ms, read
+from wakeful.console.place import Db, chosen
+from wakeful.console.saying import say
+from wakeful.console.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
+from wakeful.console.words import ahead, brief, count, need_seconds, relative, stamp
+from wakeful.console.zones import shown_zone
 from wakeful.errors import AlertNotFound, JobNotFound
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.actions.recording import origin_of
@@ -132,7 +132,7 @@ def ack_alerts(
         numbers = list(dict.fromkeys(n for alert in found if (n := ids.alert_number(alert.id)) is not None))
         for number in numbers:
             actions.append((await scheduler.server_side.ack_alert(number, rights))[1])
-        seen = await scheduler.look(lambda tx: alert_views(tx, [row for n in numbers if (row := tx.journal.alert(n))]))
+        seen = await scheduler.look(lambda tx: alert_views(tx, [row for n in numbers if (row := tx.alerts.get(n))]))
         return seen, next(filter(None, actions), None)
 
     acked, action = change(chosen(ctx, db), work)
@@ -184,7 +184,7 @@ def _meant(tx: Transaction, ref: str, *, open_only: bool = False) -> list[Alert]
     """The alert of that id, or those of the job, the newest first."""
     number = ids.alert_number(ref)
     if number is not None:
-        alert = tx.journal.alert(number)
+        alert = tx.alerts.get(number)
         if alert is None:
             raise AlertNotFound(f"There is no alert {ref}: wakeful alert list --all shows them all.")
         return alert_views(tx, [alert])
@@ -192,7 +192,7 @@ def _meant(tx: Transaction, ref: str, *, open_only: bool = False) -> list[Alert]
         job = find_job(tx, ref)[0]
     except JobNotFound as error:
         raise AlertNotFound(str(error).replace("no job", "no alert or job", 1)) from None
-    found = [alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None or not open_only]
+    found = [alert for alert in tx.alerts.latest(job_id=job.id) if alert.closed_at is None or not open_only]
     if not found:
         raise AlertNotFound(f"{job.name} has no {'open ' if open_only else ''}alert.")
     return alert_views(tx, found)

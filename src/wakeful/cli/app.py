@@ -10,26 +10,31 @@ import typer
 from typer.core import TyperCommand
 
 from wakeful import __version__
-from wakeful.cli.failures import WrongUse
-from wakeful.cli.place import Db
-from wakeful.cli.saying import say, say_trusted
+from wakeful.console.failures import WrongUse
+from wakeful.console.place import Db
+from wakeful.console.saying import say, say_trusted
 
 JOBS, RUNS, TIME, SERVER = "Jobs", "Runs", "Time", "Server and store"
 ORDER = (
     *("add", "edit", "list", "show", "pause", "resume", "remove", "undo"),
     *("run", "runs", "logs", "cancel", "retry", "approvals", "approve", "reject"),
-    *("next", "explain", "ledger"),
+    *("next", "explain", "ledger", "simulate", "forecast"),
     "workflow",
     *(
         "serve",
         "status",
         "doctor",
+        "service",
         "alert",
         "node",
         "copy",
         "backup",
         "restore",
+        "import",
+        "export",
         "token",
+        "mcp",
+        "skill",
         "init",
         "check",
         "plan",

@@ -11,22 +11,25 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from wakeful import Scheduler
-from wakeful.cli.acting import say_undo, user_name
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.checking import File, budget_notes, config_named
-from wakeful.cli.failures import say_note
-from wakeful.cli.opening import change, now_ms, read, server_of
-from wakeful.cli.place import Db, Place, given_store, place_beside
-from wakeful.cli.saying import say, say_text
-from wakeful.cli.tables import Json, print_json
-from wakeful.cli.words import count
+from wakeful.console.acting import say_undo, user_name
+from wakeful.console.failures import say_note
+from wakeful.console.opening import change, now_ms, read, server_of
+from wakeful.console.place import Db, Place, given_store, place_beside
+from wakeful.console.saying import say, say_text
+from wakeful.console.tables import Json, print_json
+from wakeful.console.words import count, money
 from wakeful.domains import domains
 from wakeful.kernel.domain import Applicable, FileChanges
 from wakeful.kernel.domain import load as load_reference
 
 if TYPE_CHECKING:
+    from wakeful.cli.comparing import Comparison
+    from wakeful.config.entries import FleetFile
     from wakeful.config.loading import Loaded
-    from wakeful.fleet.planning import Plan
+    from wakeful.fleet.planning import Owned, Plan, Terms, Wanted
+    from wakeful.foresight.adding import Added
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
 
@@ -34,7 +37,14 @@ CHANGES = 5  # what `plan` exits with where there is something to do
 
 
 @app.command("plan", rich_help_panel=SERVER)
-def plan(ctx: typer.Context, *, file: File = None, as_json: Json = False, db: Db = None) -> None:
+def plan(
+    ctx: typer.Context,
+    *,
+    file: File = None,
+    simulate: Annotated[bool, typer.Option("--simulate", help="Compare a week before and after the change.")] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
     """Show what apply would change, and change nothing. Exits with 5 if there is something to change."""
     from wakeful.fleet.applying import of_another_file, plan_fleet, ready_fleet, terms_of
     from wakeful.fleet.planning import make_plan
@@ -48,7 +58,7 @@ def plan(ctx: typer.Context, *, file: File = None, as_json: Json = False, db: Db
 
         def look(tx: Transaction) -> Whole:
             jobs = plan_fleet(tx, fleet, terms)
-            found = Whole(jobs, _merged([section.plan(tx) for section in sections]))
+            found = Whole(jobs, _merged([section.plan(tx) for section in sections]), _added(tx, jobs, wanted, terms))
             why = of_another_file(tx, fleet, jobs)
             return found if why is None else found.noting(why)
 
@@ -60,7 +70,12 @@ def plan(ctx: typer.Context, *, file: File = None, as_json: Json = False, db: Db
     else:
         scheduler = Scheduler(place.url)
         jobs = make_plan(ready_fleet(scheduler, wanted).wanted, [], terms_of(wanted, now_ms()))
-        found = Whole(jobs, _merged([section.plan(None) for section in _sections(scheduler, loaded)]))
+        others = _merged([section.plan(None) for section in _sections(scheduler, loaded)])
+        found = Whole(jobs, others, _added(None, jobs, wanted, terms_of(wanted, now_ms())))
+    if simulate and not found.is_empty and not found.others.wrong:
+        from wakeful.cli.comparing import compare
+
+        found = found._replace(simulated=compare(place, loaded))
     _report(found, as_json=as_json)
     if found.others.wrong:
         raise typer.Exit(1)
@@ -109,6 +124,8 @@ class Whole(NamedTuple):
 
     jobs: Plan
     others: FileChanges
+    adds: Added | None = None  # to a day
+    simulated: Comparison | None = None
 
     @property
     def is_empty(self) -> bool:
@@ -142,10 +159,10 @@ def _sections(scheduler: Scheduler, loaded: Loaded) -> list[Applicable]:
         for domain in domains()
         if domain.apply is not None
     ]
-    return [*found, *_budget(loaded)]
+    return [*found, *budget_of(loaded)]
 
 
-def _budget(loaded: Loaded) -> list[Applicable]:
+def budget_of(loaded: Loaded) -> list[Applicable]:
     """What all agents may use in a day, for a file that sets it or has agents."""
     from wakeful.agents.budgets.applying import FileLimits
     from wakeful.agents.budgets.rules import given_limits
@@ -156,6 +173,26 @@ def _budget(loaded: Loaded) -> list[Applicable]:
         return []
     notes = [f"{place}: {sentence}" for place, sentence in budget_notes(loaded, now_ms())]
     return [FileLimits(given_limits(**loaded.config.limits.of_agents(), zone=loaded.jobs.zone), notes)]
+
+
+def _added(tx: Transaction | None, jobs: Plan, file: FleetFile, terms: Terms) -> Added:
+    """What applying the file adds to a day."""
+    from wakeful.foresight.adding import Change, added
+    from wakeful.kernel.rules.policy import trigger_of
+
+    def stored(one: Owned) -> Change:
+        return Change(-1, one.job.name, one.job.kind, one.job.payload, trigger_of(one.job.trigger), one.job.id)
+
+    def coming(one: Wanted, job_id: int | None = None) -> Change:
+        draft = one.draft
+        return Change(1, draft.name, draft.kind, draft.payload, draft.trigger, job_id)
+
+    runs = [coming(one) for one in jobs.create if one.enabled]
+    runs += [stored(one) for one in jobs.remove if one.state.enabled]
+    for one in jobs.update:
+        runs += [stored(one.owned)] if one.owned.state.enabled else []
+        runs += [coming(one.wanted, one.owned.job.id)] if one.wanted.enabled else []
+    return added(tx, runs, terms.now, file.zone)
 
 
 def _merged(changes: Sequence[FileChanges]) -> FileChanges:
@@ -173,12 +210,18 @@ def _merged(changes: Sequence[FileChanges]) -> FileChanges:
 
 
 def _report(found: Whole, *, as_json: bool) -> None:
-    jobs, others = found
+    jobs, others = found.jobs, found.others
     if as_json:
         print_json(_as_data(found))
         return
     for line in _lines(jobs, others):
         say_text(line)
+    if found.adds is not None and (words := found.adds.words(money)) is not None:
+        say(words)
+    if found.simulated is not None:
+        from wakeful.cli.comparing import report_comparison
+
+        report_comparison(found.simulated)
     if found.is_empty:
         workflows = f" and {count(others.unchanged, 'workflow')}" if others.unchanged else ""
         say(f"Nothing to do: {count(jobs.unchanged, 'job')}{workflows} already as in the file.")
@@ -193,7 +236,7 @@ def _report(found: Whole, *, as_json: bool) -> None:
 def _lines(jobs: Plan, others: FileChanges) -> Iterator[str]:
     for wanted in jobs.create:
         off = "" if wanted.enabled else ", disabled"
-        yield f"+ {wanted.draft.name}  {wanted.draft.trigger.describe()}{off}"
+        yield f"+ {wanted.draft.name}  {wanted.draft.trigger.brief()}{off}"
     yield from (f"+ {name}  workflow" for name in others.create)
     changed = [(update.owned.job.name, update.changes) for update in jobs.update]
     for name, pairs in [*changed, *others.update.items()]:
@@ -202,7 +245,7 @@ def _lines(jobs: Plan, others: FileChanges) -> Iterator[str]:
 
 
 def _as_data(found: Whole) -> dict[str, Any]:
-    jobs, others = found
+    jobs, others = found.jobs, found.others
     changed = [(one.owned.job.name, one.changes) for one in jobs.update]
     return {
         "create": [*(one.draft.name for one in jobs.create), *others.create],
@@ -212,6 +255,8 @@ def _as_data(found: Whole) -> dict[str, Any]:
         ],
         "remove": [*(one.job.name for one in jobs.remove), *others.remove],
         "unchanged": jobs.unchanged + others.unchanged,
+        **({"adds": found.adds.to_dict()} if found.adds is not None and not found.is_empty else {}),
+        **({"simulated": found.simulated.to_dict()} if found.simulated is not None else {}),
         **({"wrong": list(others.wrong)} if others.wrong else {}),
         **({"notes": [*jobs.notes, *others.notes]} if jobs.notes or others.notes else {}),
     }

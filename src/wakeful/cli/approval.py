@@ -9,17 +9,19 @@ import typer
 
 from wakeful import Run, Scheduler
 from wakeful.cli.app import RUNS, app
-from wakeful.cli.failures import say_note
-from wakeful.cli.finding import Ref, run_meant, run_with_id
-from wakeful.cli.opening import change, now_ms, read, server_of
-from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Cell, Column, HowMany, Json, print_json, print_table
-from wakeful.cli.words import brief, count, plain, relative
-from wakeful.cli.zones import shown_zone
+from wakeful.console.acting import rights_here
+from wakeful.console.failures import say_note
+from wakeful.console.finding import Ref, run_meant
+from wakeful.console.opening import change, now_ms, read, server_of
+from wakeful.console.place import Db, chosen
+from wakeful.console.saying import say
+from wakeful.console.tables import Cell, Column, HowMany, Json, print_json, print_table
+from wakeful.console.words import brief, count, plain, relative
+from wakeful.console.zones import shown_zone
 from wakeful.errors import ScheduleTriggerError
+from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.model.run import run_views
 from wakeful.kernel.rules.approval import APPROVAL
-from wakeful.kernel.views.history import view
 from wakeful.store.runs import RunFilter
 from wakeful.triggers import to_ms
 from wakeful.triggers.moments import read_moment
@@ -69,7 +71,7 @@ async def questions(scheduler: Scheduler, number: int) -> list[Run]:
     wanted = RunFilter(status="waiting", phase=APPROVAL, limit=number, hidden=scheduler.hidden_kinds)
 
     def work(tx: Transaction) -> list[Run]:
-        return view(tx, tx.runs.matching(wanted))
+        return run_views(tx, tx.runs.matching(wanted))
 
     return await scheduler.look(work)
 
@@ -106,20 +108,24 @@ def question_facts(run: Run, now: int, zone: tzinfo) -> list[tuple[str, str | Ce
 
 @app.command("approve", rich_help_panel=RUNS)
 def approve(ctx: typer.Context, *, ref: Ref, note: Note = None, as_json: Json = False, db: Db = None) -> None:
-    """Approve a run that waits for approval. It continues as a new run.
+    """Approve a run that waits for approval. It continues as a new run; a schedule that an agent made begins.
 
     It cannot be undone.
     """
     place = chosen(ctx, db)
 
-    async def work(scheduler: Scheduler) -> tuple[Run, Run, bool]:
+    async def work(scheduler: Scheduler) -> tuple[Run, Run, str, bool]:
         run = await _asking(scheduler, ref)
-        again = await scheduler.approve_run(run.id, by=_who(), note=note)
-        return await run_with_id(scheduler, again), run, server_of(scheduler) is not None
+        again = await scheduler.server_side.approve_run(run.id, note, _rights())
+        job = await scheduler.get_job(run.job_id)
+        schedule = "" if job is None else job.schedule
+        return again, run, schedule, server_of(scheduler) is not None
 
-    again, run, served = change(place, work)
+    again, run, schedule, served = change(place, work)
     if as_json:
         print_json(again.to_dict())
+    elif again.id == run.id:  # it asked whether its job may run at all
+        say(f"{plain(run.job)} is approved, and starts {plain(schedule)}")
     else:
         say(f"{again.id} goes on where {run.id} of {plain(run.job)} asked")
     if not served:
@@ -128,15 +134,15 @@ def approve(ctx: typer.Context, *, ref: Ref, note: Note = None, as_json: Json = 
 
 @app.command("reject", rich_help_panel=RUNS)
 def reject(ctx: typer.Context, *, ref: Ref, note: Note = None, as_json: Json = False, db: Db = None) -> None:
-    """Reject a run that waits for approval. It is cancelled, and its job continues as scheduled.
+    """Reject a run that waits for approval. It is cancelled, and its job continues as scheduled; one that an agent
+    asked for is removed.
 
     It cannot be undone.
     """
 
     async def work(scheduler: Scheduler) -> Run:
         run = await _asking(scheduler, ref)
-        await scheduler.reject_run(run.id, by=_who(), note=note)
-        return await run_with_id(scheduler, run.id)
+        return await scheduler.server_side.reject_run(run.id, note, _rights())
 
     run = change(chosen(ctx, db), work)
     if as_json:
@@ -150,6 +156,10 @@ async def _asking(scheduler: Scheduler, ref: str) -> Run:
     if run is None:
         raise ScheduleTriggerError(f"{ref} does not wait for approval.", {"job": ref, "reason": "no_question"})
     return run
+
+
+def _rights() -> Rights:
+    return rights_here()._replace(caller=_who())
 
 
 def _who() -> str:

@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wakeful.cli.acting import user_name
 from wakeful.cli.app import SERVER, app
+from wakeful.cli.backup_files import file_for, prune, refuse_existing, replacing
 from wakeful.cli.copying import progress, same_place, summary
-from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.place import Db, Place, chosen, find_place
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Json, print_json
 from wakeful.clock import SystemClock
+from wakeful.console.acting import user_name
+from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.opening import now
+from wakeful.console.place import Db, Place, chosen, find_place
+from wakeful.console.saying import say
+from wakeful.console.tables import Json, print_json
+from wakeful.console.words import count
 from wakeful.domains import domains
 from wakeful.errors import StoreNotFound
 from wakeful.kernel.actions import callbacks, run_tokens
+from wakeful.kernel.domain import load
 from wakeful.kernel.rules.holding import Hold
 
 if TYPE_CHECKING:
@@ -38,18 +43,50 @@ File = Annotated[str, typer.Argument(metavar="FILE", help="The backup, a file.",
 
 
 @app.command("backup", rich_help_panel=SERVER)
-def backup(ctx: typer.Context, *, file: File, as_json: Json = False, db: Db = None) -> None:
-    """Back up the store to a file, while servers run.
+def backup(
+    ctx: typer.Context,
+    *,
+    target: Annotated[
+        str | None,
+        typer.Argument(metavar="[DIRECTORY]", help="A directory for dated files, or a new file.", show_default=False),
+    ] = None,
+    keep: Annotated[
+        int | None,
+        typer.Option(
+            "--keep", min=1, metavar="N", help="Keep the newest N backups of the directory.", show_default=False
+        ),
+    ] = None,
+    to: Annotated[
+        str | None, typer.Option("--to", metavar="FILE", help="Write this file instead.", show_default=False)
+    ] = None,
+    replace: Annotated[bool, typer.Option("--replace", help="Replace the file if it exists.")] = False,
+    as_json: Json = False,
+    db: Db = None,
+) -> None:
+    """Back up the store to a directory or a file, while servers run.
 
     The file is a store of its own, and paused: a server that is started on it starts and sends nothing. It has keys of
     its own, too: tokens of runs and callbacks cannot be made from it for the store that is backed up.
     """
     domains()  # their tables are copied too
-    place, goal = chosen(ctx, db), _file(file)
+    place = chosen(ctx, db)
+    for text in (target, to):
+        if text is not None:
+            _file(text)  # an address of a database is refused
     if not place.exists:
         raise StoreNotFound(f"There is no store at {place}: nothing was backed up.")
-    copied = _carry(place, goal, f"backup of {place}", live=True, quiet=as_json)
+    file, folder = file_for(target, to, keep, now())
+    goal = _file(str(file))
+    if same_place(goal, place):
+        raise WrongUse(f"{goal} is the store itself: name another file.")
+    if not replace:
+        refuse_existing(file)
+    with replacing(file) if replace else nullcontext():
+        copied = _carry(place, goal, f"backup of {place}", live=True, quiet=as_json)
+    gone = prune(folder, keep) if folder is not None and keep is not None else []
     _report(copied, place, goal, as_json=as_json)
+    if gone and not as_json:
+        say(f"Removed {count(len(gone), 'older backup')} from {folder}")
 
 
 @app.command("restore", rich_help_panel=SERVER)
@@ -85,13 +122,14 @@ def _carry(origin: Place, goal: Place, note: str, *, live: bool, quiet: bool) ->
 async def _copy(
     origin: Place, goal: Place, report: Callable[[str, int, int], None], note: str, *, live: bool
 ) -> Copied:
-    from wakeful.delivery.outbox import hold_pending
     from wakeful.store import make_store
     from wakeful.store.copying import back_up, copy_store
 
     def hold(tx: Transaction) -> None:
         tx.nodes.hold(Hold(tx.now, user_name(), note, messages=True).text)
-        hold_pending(tx)
+        for domain in domains():
+            if domain.held is not None:
+                load(domain.held)(tx)
 
     source, target = make_store(origin.url, SystemClock()), make_store(goal.url, SystemClock())
     await source.open(create=False)

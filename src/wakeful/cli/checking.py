@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful.cli.app import SERVER, app
-from wakeful.cli.failures import WrongUse, say_aside
-from wakeful.cli.job_warnings import COMMAND
-from wakeful.cli.opening import now_ms
-from wakeful.cli.place import nearest_config, place_beside
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Json, print_json
-from wakeful.cli.words import count
+from wakeful.cli.job_warnings import COMMAND, crowded_retries, obstacles
+from wakeful.console.failures import WrongUse, say_aside
+from wakeful.console.opening import now_ms
+from wakeful.console.place import nearest_config, place_beside
+from wakeful.console.saying import say
+from wakeful.console.tables import Json, print_json
+from wakeful.console.words import count
 from wakeful.errors import SchedulerError
 
 if TYPE_CHECKING:
@@ -64,21 +64,35 @@ def check(
         say_aside(f"{found}: warning: agents.{name}.runner.cwd: {warning}")
     for place, warning in budget_notes(loaded, now_ms()):
         say_aside(f"{found}: warning: {place}: {warning}")
+    if notifies_nobody(loaded):
+        say_aside(f"{found}: note: nobody is notified of failures: add alerts: {{to: NAME}} and a connector.")
     if as_json:
         print_json([])
     else:
         say(f"{found}: valid")
 
 
+def notifies_nobody(loaded: Loaded) -> bool:
+    """Whether no failure of what the file defines would be sent to anybody."""
+    from wakeful.agents.naming import AGENT
+
+    config, entries = loaded.config, loaded.jobs.entries
+    if not entries or config.alerts.to is not None:  # type: ignore[attr-defined]  # of a domain
+        return False
+    asks = any(entry.new.kind == AGENT for entry in entries)
+    if asks and config.connectors.root:  # type: ignore[attr-defined]  # as above
+        return False
+    return not any(entry.new.options.get("deliver") for entry in entries)
+
+
 def _warnings(loaded: Loaded) -> Iterator[tuple[str, str]]:
     """What keeps a command from being started on this machine, by the name of its job."""
-    from wakeful.command.lookup import obstacles
-    from wakeful.command.spec import CommandSpec
-
     for entry in loaded.jobs.entries:
         if entry.new.kind == COMMAND:
-            for sentence in obstacles(CommandSpec.from_payload(entry.new.payload), None):
+            for sentence in obstacles(COMMAND, entry.new.payload, None):
                 yield entry.new.name, sentence
+        if entry.new.kind != "agent" and (note := crowded_retries(entry.new.trigger, entry.new.options)) is not None:
+            yield entry.new.name, f"it {note}."
 
 
 def _missing(loaded: Loaded) -> Iterator[tuple[str, str]]:

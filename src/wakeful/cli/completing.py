@@ -12,8 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wakeful.cli.saying import say
-from wakeful.kernel.rules.option_fields import DELIVER_ON, OPTIONS
+from wakeful.console.saying import say
 
 if TYPE_CHECKING:
     from wakeful import Job, Scheduler
@@ -43,15 +42,6 @@ TAKES_JOBS = frozenset(
 SEVERAL = frozenset({"remove", "pause", "resume"})
 FLAGS = frozenset({"--json", "--all", "--yes", "-y", "--wait", "--follow", "-f", "--dry-run"})
 JOB_OPTIONS = frozenset({"--after"})
-VALUES = {
-    "--status": ("idle", "running", "waiting", "paused", "done", "disabled"),
-    "--role": ("viewer", "operator", "admin", "agent"),
-    "--on": ("success", "failure", "any"),
-    "--redirects": ("follow", "refuse"),
-    "--if-exists": ("error", "update", "keep"),
-    "--deliver-on": DELIVER_ON,
-    **{field.flag.name: field.choices for field in OPTIONS if field.flag is not None and field.choices},
-}
 
 
 class Candidate(NamedTuple):
@@ -124,7 +114,14 @@ def candidates(words: Sequence[str], jobs: Jobs | None = None) -> list[Candidate
 def _values(before: Sequence[str], option: str, value: str, jobs: Jobs) -> list[Candidate]:
     if option in JOB_OPTIONS and before and before[0] in ("add", "edit"):
         return jobs(value, _without_store(before)[1])
-    return [Candidate(one) for one in VALUES.get(option, ()) if one.startswith(value)]
+    from wakeful.cli.fields import flags
+    from wakeful.kernel.actions.tokens import ROLES
+    from wakeful.scheduler.jobs import IF_EXISTS
+    from wakeful.store.listing import STATUS_SQL
+
+    known = {"--status": tuple(STATUS_SQL), "--role": ROLES, "--if-exists": IF_EXISTS}
+    known |= {field.option: field.choices for _, field, _ in flags()}
+    return [Candidate(one) for one in known.get(option, ()) if one.startswith(value)]
 
 
 def _without_store(words: Sequence[str]) -> tuple[list[str], str | None]:
@@ -189,11 +186,11 @@ def _jobs_in_time(prefix: str, store: str | None) -> list[Candidate]:
 
 def job_names(prefix: str, store: str | None) -> list[Candidate]:
     """The jobs of a store whose names begin so, 100 at most."""
-    from wakeful.cli.opening import read
-    from wakeful.cli.place import find_place
+    from wakeful.console.opening import read
+    from wakeful.console.place import find_place
     from wakeful.domains import hidden_kinds
     from wakeful.errors import SchedulerError
-    from wakeful.kernel.views.models import Job as JobView
+    from wakeful.kernel.model.job import Job as JobView
     from wakeful.store.jobs import JobFilter
 
     async def work(scheduler: Scheduler) -> list[Job]:

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from wakeful.cli.app import SERVER, app
-from wakeful.cli.failures import WrongUse
-from wakeful.cli.saying import say_trusted
+from wakeful.console.failures import WrongUse
+from wakeful.console.saying import say_trusted
 
 BASH = r"""# wakeful completion for bash: add to ~/.bashrc
 #   eval "$(wakeful completion bash)"

@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful.cli.app import SERVER, app
-from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.place import Place, find_place
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Json, console, print_json
-from wakeful.cli.words import count
 from wakeful.clock import SystemClock
+from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.place import Place, find_place
+from wakeful.console.saying import say
+from wakeful.console.tables import Json, console, print_json
+from wakeful.console.words import count
 from wakeful.domains import domains
 from wakeful.errors import StoreNotFound
 

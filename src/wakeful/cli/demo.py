@@ -1,4 +1,4 @@
-"""`demo`: a small running fleet in a temporary store, to see what Wakeful does without setting anything up."""
+"""`demo`: a small fleet in a temporary store, to see what Wakeful does: with its dashboard, or in the terminal."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import typer
 from wakeful import After, Cron, Every, Interval, NewJob, Noop, Once, Run, Scheduler, parse_interval
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.jobs import job_rows
-from wakeful.cli.opening import now, now_ms
 from wakeful.cli.runs import run_rows
-from wakeful.cli.saying import log_to, say
 from wakeful.cli.serve_log import ServeLog, on_signals
-from wakeful.cli.tables import console, table_lines
-from wakeful.cli.words import zone_named
 from wakeful.clock import sleep
+from wakeful.console.opening import now, now_ms
+from wakeful.console.saying import log_to, say
+from wakeful.console.tables import console, table_lines
+from wakeful.console.words import zone_named
 from wakeful.kernel.rules.outcome import Failed, Output
 
 if TYPE_CHECKING:
@@ -34,12 +34,24 @@ FEWEST_RUNS = 3
 
 @app.command("demo", rich_help_panel=SERVER)
 def demo(
+    *,
+    terminal: Annotated[bool, typer.Option("--terminal", help="Show jobs and runs here, without a dashboard.")] = False,
+    port: Annotated[
+        int,
+        typer.Option("--port", metavar="N", min=0, max=65535, help="Port to listen on (default: any free one)."),
+    ] = 0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,
     seconds: Annotated[
         str | None, typer.Option("--for", metavar="DURATION", help="End after this time.", show_default=False)
     ] = None,
 ) -> None:
-    """Run a small demo in a temporary store. Ctrl-C ends it and deletes the store."""
+    """Run a demo with its dashboard in a temporary store. Ctrl-C ends it and deletes the store."""
     limit = parse_interval(seconds).total_seconds() if seconds is not None else None
+    if not terminal:
+        from wakeful.demo.supervisor import run_demo
+
+        run_demo(port, limit, opens=not no_open, say=say)
+        return
     with tempfile.TemporaryDirectory(prefix="wakeful-demo-") as folder:
         asyncio.run(_demo(Path(folder), limit))
 

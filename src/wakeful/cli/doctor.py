@@ -18,12 +18,14 @@ from wakeful import Job, Run, Scheduler, __version__
 from wakeful.cli.app import SERVER, app
 from wakeful.cli.approval import question_of, questions
 from wakeful.cli.job_warnings import COMMAND, missing_predecessors, predecessor, warnings_about_work
-from wakeful.cli.opening import now_ms, read, server_of
-from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Cell, Json, console, print_beside, print_json
-from wakeful.cli.words import count, span, stamp, zone_named
+from wakeful.cli.service_units import look as look_at_service
+from wakeful.console.opening import now_ms, read, server_of
+from wakeful.console.place import Db, Place, chosen
+from wakeful.console.saying import say
+from wakeful.console.tables import Cell, Json, console, print_beside, print_json
+from wakeful.console.words import count, span, stamp, zone_named
 from wakeful.errors import SchedulerError
+from wakeful.kernel.engine.alerts import alert_rules
 from wakeful.kernel.rules.alerting import closer_look
 from wakeful.kernel.rules.holding import Hold, hold_of, hold_words
 from wakeful.kernel.views.orphans import orphans
@@ -80,6 +82,7 @@ class Inside(NamedTuple):
     asked: int  # how many there are
     doubts: Doubts
     hold: Hold | None = None  # on everything
+    notified: str | None = None  # where alerts are sent
 
 
 @app.command("doctor", rich_help_panel=SERVER)
@@ -135,11 +138,13 @@ def examine(place: Place, now: int) -> list[Check]:
         *_disk(place),
         _clock(now, inside.alive_at),
         _server(inside),
+        *([Check(*found)] if (found := look_at_service()) is not None else []),
         *_hold(inside),
         *_handlers(inside),
         *_approvals(inside),
         *_jobs(inside),
         *_alerts(inside),
+        *_notified(inside),
     ]
 
 
@@ -165,6 +170,7 @@ async def _look(scheduler: Scheduler) -> Inside | None:
             summary.open_approvals,
             _doubts(tx, hidden, served=server is not None),
             hold_of(tx.nodes.held()),
+            alert_rules(tx).to,
         )  # fmt: skip
 
     return await scheduler.look(work)
@@ -172,7 +178,7 @@ async def _look(scheduler: Scheduler) -> Inside | None:
 
 def _unhandled_soon(tx: Transaction, jobs: list[Job]) -> list[tuple[str, str, str]]:
     """Jobs of kinds that no running program handles; those that are due or were declared are reported elsewhere."""
-    nodes = [json.loads(node.details) for node in tx.journal.alive()]
+    nodes = [json.loads(node.details) for node in tx.members.alive()]
     kinds = {kind for node in nodes for kind in node.get("kinds", ())}
     return [
         (job.name, f"no running program handles kind {job.kind!r}", START_PROGRAM)
@@ -213,7 +219,7 @@ def _edit(job: Job) -> str:
 def _runs_here(tx: Transaction) -> bool:
     """Whether a node on this machine runs jobs of a shared store."""
     here = platform.node()
-    return any(json.loads(node.details).get("host") == here for node in tx.journal.alive())
+    return any(json.loads(node.details).get("host") == here for node in tx.members.alive())
 
 
 def _jobs(inside: Inside) -> list[Check]:
@@ -374,6 +380,18 @@ def _alerts(inside: Inside) -> list[Check]:
         )
         for alert in inside.alerts
     ]
+
+
+def _notified(inside: Inside) -> list[Check]:
+    """Whether anybody hears of failures; no fault, but easily forgotten."""
+    if not inside.jobs:
+        return []
+    found = (
+        "nobody is notified of failures: see docs/alerts.md"
+        if inside.notified is None
+        else f"sent to {inside.notified}"
+    )
+    return [Check("messages", ok=True, found=found)]
 
 
 def _remedy(alert: Alert) -> str:

@@ -10,14 +10,14 @@ import typer
 from wakeful import Job, Scheduler, Verdict
 from wakeful.agents.budgets.spending import fleet_today
 from wakeful.cli.app import SERVER, app
-from wakeful.cli.opening import now_ms, read, server_of
-from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Cell, Json, print_facts, print_json, print_sentence
 from wakeful.cli.times import next_starts
-from wakeful.cli.words import ahead, brief, count, moment_words, relative, zone_of
-from wakeful.cli.zones import shown_zone
-from wakeful.kernel.parking import HOLD
+from wakeful.console.opening import now_ms, read, server_of
+from wakeful.console.place import Db, chosen
+from wakeful.console.saying import say
+from wakeful.console.tables import Cell, Json, print_facts, print_json, print_sentence
+from wakeful.console.words import ahead, brief, count, moment_words, relative, zone_of
+from wakeful.console.zones import shown_zone
+from wakeful.kernel.rules.parking import HOLD
 from wakeful.kernel.rules.verdict import Facts, judge
 from wakeful.triggers import iso, to_ms
 

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from wakeful.cli.failures import has_colours
+from wakeful.console.failures import has_colours
 
 WIDEST = 100
 NAMES_MOST = 30  # columns; a longer name has its text on the next line

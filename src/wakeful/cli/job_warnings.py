@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from wakeful.command.lookup import obstacles
-from wakeful.command.spec import CommandSpec
+from wakeful.domains import domains
+from wakeful.kernel.domain import load
+from wakeful.kernel.rules.options import read_options
 from wakeful.kernel.rules.policy import thinned_note
+from wakeful.kernel.rules.retrying import crowded_note
 from wakeful.triggers import After
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
+    from collections.abc import Collection, Iterable, Mapping
 
     from wakeful import Job
     from wakeful.store.interface import Transaction
+    from wakeful.triggers import Trigger
 
 COMMAND, HTTP = "command", "http"
 
@@ -26,18 +29,26 @@ def warnings_about(job: Job, missing: Collection[str]) -> list[str]:
         found.append(f"There is no job {before!r} yet: {job.name} does not start until one of that name ends.")
     if note := thinned_note(job.trigger):
         found.append(f"{job.name} {note}.")
+    found += [f"{job.name} {note}." for note in [crowded_retries(job.trigger, job.options)] if note is not None]
     return [*found, *warnings_about_work(job, Path.cwd())]
+
+
+def crowded_retries(trigger: Trigger, options: Mapping[str, Any]) -> str | None:
+    """What to say about retries that the schedule leaves no room for."""
+    if options.get("retry") is None:
+        return None
+    return crowded_note(trigger, read_options({"retry": options["retry"]}).retry_delays(trigger.type))
 
 
 def warnings_about_work(job: Job, here: Path | None) -> list[str]:
     """Only what concerns the command or the request. `here` is where a command runs that names no directory."""
-    if job.kind == COMMAND:
-        return obstacles(CommandSpec.from_payload(job.payload), here)
-    if job.kind == HTTP:
-        from wakeful.cli.request import oddities
+    return obstacles(job.kind, job.payload, here)
 
-        return oddities(job.payload)
-    return []
+
+def obstacles(kind: str, payload: Any, here: Path | None) -> list[str]:
+    """The same for a payload."""
+    found = next((domain.obstacles[kind] for domain in domains() if kind in domain.obstacles), None)
+    return [] if found is None else load(found)(payload, here)
 
 
 def overwritten_note(job: Job) -> str | None:

@@ -13,27 +13,27 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful import Job, Run, Scheduler
-from wakeful.cli.acting import rights_here, say_undo
 from wakeful.cli.adding import next_times
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.approval import question_facts
-from wakeful.cli.confirming import Yes, ask_before
-from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.finding import DELIVERY_ID, EVENT_ID, INPUT_ID, Ref, job_named, job_or_run
 from wakeful.cli.job_warnings import COMMAND, HTTP, returning_note
 from wakeful.cli.monitoring import monitor_data, monitor_facts, ping_address, state_cell
-from wakeful.cli.opening import change, now_ms, read
-from wakeful.cli.place import Db, Place, chosen
 from wakeful.cli.request import request_facts
 from wakeful.cli.runs import Zones, cut_off_ids, print_run, run_rows
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
-from wakeful.cli.words import ago, ahead, brief, count, need_seconds, relative, stamp, zone_of
-from wakeful.cli.zones import shown_zone, zones_of_runs
+from wakeful.console.acting import rights_here, say_undo
+from wakeful.console.confirming import Yes, ask_before
+from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.finding import Ref, job_named, job_or_run, offered_by_id
+from wakeful.console.opening import change, now_ms, read
+from wakeful.console.place import Db, Place, chosen
+from wakeful.console.saying import say
+from wakeful.console.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
+from wakeful.console.words import ago, ahead, brief, count, need_seconds, relative, stamp, zone_of
+from wakeful.console.zones import shown_zone, zones_of_runs
 from wakeful.domains import hidden_kinds
+from wakeful.kernel.model.job import job_views
 from wakeful.kernel.rules.holding import hold_words
 from wakeful.kernel.views.cut_off import CUT_OFF
-from wakeful.kernel.views.models import job_views
 from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.threads import room
 from wakeful.triggers import iso, to_ms
@@ -215,14 +215,9 @@ def show(
 
         print_one(place, ref, as_json=as_json)
         return
-    if ref.startswith(DELIVERY_ID):
-        from wakeful.delivery.commands import show_delivery
-
-        show_delivery(place, ref, as_json=as_json)
+    if (show_it := offered_by_id("show", ref)) is not None:
+        show_it(place, ref, as_json=as_json)
         return
-
-    if ref.startswith((EVENT_ID, INPUT_ID)):
-        raise WrongUse(f"{ref} is of a workflow: wakeful explain {ref}")
 
     async def work(scheduler: Scheduler) -> tuple[Job | Run, list[Run], Zones, frozenset[str], str | None]:
         subject, cut_off = await job_or_run(scheduler, ref), await cut_off_ids(scheduler)
@@ -250,9 +245,14 @@ def show(
 Facts = list[tuple[str, str | Cell]]
 
 
+def _in_full(job: Job) -> str:
+    """When it runs, with the moment from which a rhythm counts."""
+    return job.trigger.describe() if job.schedule == job.trigger.brief() else job.schedule
+
+
 def _facts(job: Job, now: int, current: Run | None, zone: tzinfo, monitor: Facts, *, cut_off: bool) -> Facts:
     verb = "is" if monitor else "runs"
-    facts: Facts = [("name", job.name), ("id", job.id), (verb, job.schedule), *monitor]
+    facts: Facts = [("name", job.name), ("id", job.id), (verb, _in_full(job)), *monitor]
     if job.kind == COMMAND:
         facts += [("command", shlex.join(job.payload["argv"]))]
         rest = {key: value for key, value in job.payload.items() if key != "argv"}

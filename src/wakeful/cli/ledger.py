@@ -8,16 +8,16 @@ from typing import Annotated
 import typer
 
 from wakeful import Ledger, Scheduler, Slot, Tally
-from wakeful.cli.acting import rights_here
 from wakeful.cli.app import TIME, app
-from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.opening import change, now, read
-from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Column, Json, print_json, print_sentence, print_table
 from wakeful.cli.when import read_when
-from wakeful.cli.words import count, stamp
-from wakeful.cli.zones import shown_zone
+from wakeful.console.acting import rights_here
+from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.opening import change, now, read
+from wakeful.console.place import Db, chosen
+from wakeful.console.saying import say
+from wakeful.console.tables import Column, Json, print_json, print_sentence, print_table
+from wakeful.console.words import count, stamp
+from wakeful.console.zones import shown_zone
 from wakeful.kernel.views.ledger import read_since
 from wakeful.triggers import to_ms
 

@@ -6,36 +6,34 @@ from collections.abc import Mapping
 from datetime import datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from wakeful.cli.definition import Definition, duration, trigger_data
-from wakeful.cli.failures import WrongUse
-from wakeful.cli.tables import Cell
-from wakeful.cli.words import relative, stamp
+from wakeful.cli.definition import Definition, trigger_data
+from wakeful.cli.fields import OF_KINDS
+from wakeful.cli.typed import duration
+from wakeful.console.failures import WrongUse
+from wakeful.console.tables import Cell
+from wakeful.console.words import relative, stamp
 from wakeful.monitors import MONITOR, ping_key
 from wakeful.triggers import read_moment
+from wakeful.triggers.fields import BY_WORD
 
 if TYPE_CHECKING:
     from wakeful import Job, Scheduler
-    from wakeful.cli.place import Place
+    from wakeful.console.place import Place
 
 __all__ = ["MONITOR", "monitor_data", "monitor_facts", "ping_address", "refuse_beside_ping", "state_cell", "when_data"]
 
 LOCAL = "http://127.0.0.1:7878"
 _STYLES = {"up": "green", "late": "yellow", "down": "red"}
-_NOT_FOR_PINGS = (
-    "cwd", "env", "env_file", "pass_env", "stdin", "success_codes",
-    "url", "method", "header", "body", "expect", "redirects", "at", "after",
-)  # fmt: skip
 
 
 def refuse_beside_ping(definition: Definition, argv: list[str] | None) -> None:
     """A monitor runs nothing."""
     if argv is not None:
         raise WrongUse("--ping and a command after -- do not go together: a monitor runs nothing here.")
-    for option in _NOT_FOR_PINGS:
-        if getattr(definition, option) is not None:
-            raise WrongUse(
-                f"--{option.replace('_', '-')} does not go with --ping: a monitor has a schedule and a grace."
-            )
+    others = (field for kind, fields in OF_KINDS.items() if kind != MONITOR for field in fields)
+    for field in (*others, BY_WORD["at"].field, BY_WORD["after"].field):
+        if field.flag is not None and field.name in definition:
+            raise WrongUse(f"{field.option} does not go with --ping: a monitor has a schedule and a grace.")
 
 
 def when_data(
@@ -43,16 +41,16 @@ def when_data(
 ) -> dict[str, Any] | None:
     """The trigger as plain data, a monitor's or another; None if no option about it was given."""
     was_ping = old is not None and old["type"] == "ping"
-    if not wanted.ping and not was_ping:
-        if wanted.grace is not None:
+    if "ping" not in wanted and not was_ping:
+        if "grace" in wanted:
             raise WrongUse("--grace goes with --ping: how late a ping may be.")
         return trigger_data(wanted, now, zone, old)
     if old is not None and not was_ping:
         raise WrongUse("A job that runs something cannot become a monitor: add another one with --ping.")
     schedule = trigger_data(wanted, now, zone, old["schedule"] if old is not None else None)
-    if old is not None and schedule is None and wanted.grace is None:
+    if old is not None and schedule is None and "grace" not in wanted:
         return None
-    grace = duration("--grace", wanted.grace) if wanted.grace is not None else (old or {}).get("grace", "1h")
+    grace = duration("--grace", wanted["grace"]) if "grace" in wanted else (old or {}).get("grace", "1h")
     return {"type": "ping", "schedule": schedule or (old or {})["schedule"], "grace": grace}
 
 
@@ -63,11 +61,11 @@ async def ping_address(scheduler: Scheduler, place: Place, job: Job) -> str | No
     from wakeful.monitors.keys import ping_url
 
     key = await ping_key(scheduler, job.id)
-    base = _public_url(place) or await scheduler.look(lambda tx: tx.journal.get_meta(["server_url"]).get("server_url"))
+    base = public_url(place) or await scheduler.look(lambda tx: tx.facts.of(["server_url"]).get("server_url"))
     return None if key is None else ping_url(base or LOCAL, key)
 
 
-def _public_url(place: Place) -> str | None:
+def public_url(place: Place) -> str | None:
     if place.config is None:
         return None
     from wakeful.config.loading import load

@@ -9,13 +9,14 @@ import typer
 
 from wakeful import Scheduler
 from wakeful.cli.app import SERVER, app
-from wakeful.cli.failures import WrongUse, say_aside, say_error
-from wakeful.cli.opening import RUN_NODE, change, now_ms, read, server_of
-from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
-from wakeful.cli.words import ago, count
 from wakeful.clock import sleep
+from wakeful.console.acting import rights_here
+from wakeful.console.failures import WrongUse, say_aside, say_error
+from wakeful.console.opening import RUN_NODE, change, now_ms, read, server_of
+from wakeful.console.place import Db, Place, chosen
+from wakeful.console.saying import say
+from wakeful.console.tables import Cell, Column, Json, print_json, print_table
+from wakeful.console.words import ago, count
 from wakeful.kernel.cluster.nodes import Node
 from wakeful.triggers import parse_interval, to_ms
 
@@ -133,7 +134,7 @@ def drain(
         raise WrongUse("--undo has nothing to wait for: leave out --wait.")
 
     async def work(scheduler: Scheduler) -> Node:
-        node = await scheduler.drain_node(name, drain=not undo)
+        node = await scheduler.server_side.drain_node(name, rights_here(), drain=not undo)
         return node if undo or wait is None else await _until_drained(scheduler, node, patience)
 
     node = change(chosen(ctx, db), work)

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from wakeful import Job, Scheduler
-from wakeful.cli.acting import rights_here, say_undo
 from wakeful.cli.app import JOBS, app
-from wakeful.cli.failures import WrongUse, say_error, say_note
 from wakeful.cli.jobs import all_found, names_of, next_start
-from wakeful.cli.opening import change, now_ms
-from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Json, print_json
-from wakeful.cli.words import count
-from wakeful.cli.zones import shown_zone
+from wakeful.console.acting import rights_here, say_undo
+from wakeful.console.failures import WrongUse, say_error, say_note
+from wakeful.console.opening import change, now_ms
+from wakeful.console.place import Db, Place, chosen
+from wakeful.console.saying import say
+from wakeful.console.tables import Json, print_json
+from wakeful.console.words import count
+from wakeful.console.zones import shown_zone
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.drafts import check_note
 from wakeful.kernel.actions.selections import BulkResult, JobSelection

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
-from wakeful.cli.opening import now_ms
-from wakeful.cli.place import Place
-from wakeful.cli.remote import asked_server
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Cell, Column, print_facts, print_json, print_table
-from wakeful.cli.words import ago, ahead
+from wakeful.console.opening import now_ms
+from wakeful.console.place import Place
+from wakeful.console.remote import asked_server
+from wakeful.console.saying import say
+from wakeful.console.tables import Cell, Column, print_facts, print_json, print_table
+from wakeful.console.words import ago, ahead
 from wakeful.triggers.moments import read_moment
 
 PAGE = 200

@@ -11,33 +11,22 @@ import typer
 
 from wakeful import Job, Run, Scheduler
 from wakeful.cli.app import RUNS, app
-from wakeful.cli.failures import WrongUse, say_aside, say_error, say_note
-from wakeful.cli.finding import DELIVERY_ID, OPEN, Ref, job_named, run_meant
 from wakeful.cli.job_warnings import COMMAND, HTTP
-from wakeful.cli.opening import change, now_ms, server_of
-from wakeful.cli.place import Db, chosen
 from wakeful.cli.request import request_line
-from wakeful.cli.running_here import RUN_HERE, run_in_this_process, say_who_wakes
-from wakeful.cli.runs import (
-    POLL_S,
-    error_text,
-    held_up,
-    output_text,
-    pauses,
-    queued_words,
-    refuse_later,
-    took,
-    waits_long,
-)
-from wakeful.cli.saying import Output, say, say_text
-from wakeful.cli.tables import Json, print_facts, print_json
+from wakeful.cli.runs import error_text, output_text, took
 from wakeful.clock import sleep
-from wakeful.errors import RunNotFound, ScheduleTriggerError
+from wakeful.console.acting import rights_here
+from wakeful.console.failures import WrongUse, say_aside, say_error, say_note
+from wakeful.console.finding import OPEN, Ref, job_named, offered_by_id, run_meant
+from wakeful.console.following import POLL_S, WELL, refuse_later, say_begun, until_done
+from wakeful.console.opening import change, now_ms, server_of
+from wakeful.console.place import Db, chosen
+from wakeful.console.running_here import run_in_this_process, runs_here
+from wakeful.console.saying import Output, say, say_text
+from wakeful.console.tables import Json, print_facts, print_json
+from wakeful.errors import RunNotFound
 from wakeful.private_files import open_unlinked
-from wakeful.triggers.moments import iso
 
-WELL = ("success", "noop", "skipped")
-BEGINS_S = 0.5  # within which a server usually starts what it may
 LOG_MOST = 1024 * 1024  # bytes of a log in one JSON value
 
 
@@ -65,10 +54,12 @@ def run(
             current = await scheduler.get_run(job.current_run) if job.current_run is not None else None
             _say_plan(job, scheduler, current if current is not None and current.status == "active" else None)
         elif server_of(scheduler) is None:
-            await _report(scheduler, await run_in_this_process(scheduler, place, job), as_json=as_json)
-            say_who_wakes(job)
+            ended = await run_in_this_process(scheduler, place, job)
+            await _report(scheduler, ended.run, as_json=as_json)
+            if ended.note is not None:
+                say_note(ended.note)
         else:
-            run_id = await scheduler.run_job(job.id)
+            run_id = (await scheduler.server_side.run_job(job.id, None, rights_here())).id
             if wait:
                 await _report(scheduler, await until_done(scheduler, run_id), as_json=as_json, waited=True)
             elif job.options.get("approval"):
@@ -103,7 +94,7 @@ def _say_plan(job: Job, scheduler: Scheduler, current: Run | None) -> None:
         problem = f"it is already running ({job.current_run})"
     elif job.status == "disabled" and not job.over:
         problem = "it is disabled: resume it first"
-    elif server is None and job.kind not in RUN_HERE:
+    elif server is None and not runs_here(job.kind):
         problem = f"only a server that handles jobs of kind {job.kind!r} can run it"
     facts += [("can start", f"no, {problem}" if problem else "yes")]
     print_facts(facts)
@@ -111,50 +102,12 @@ def _say_plan(job: Job, scheduler: Scheduler, current: Run | None) -> None:
         raise typer.Exit(4)
 
 
-async def say_begun(scheduler: Scheduler, run_id: str, job: str, *, as_json: bool) -> None:
-    """Whether the run has started, or what it waits for: the server is given a moment to take it."""
-    left, ahead = BEGINS_S, pauses()
-    while True:
-        run, waits = await scheduler.get_run(run_id), await held_up(scheduler, run_id)
-        if run is None or run.status != "queued" or waits is not None or left <= 0:
-            break
-        pause = next(ahead)
-        await sleep(pause)
-        left -= pause
-    queued = run is not None and run.status == "queued"
-    if as_json:
-        until = iso(waits.until) if waits is not None and waits.until is not None else None
-        about = {"waits_for": None if waits is None else waits.reason, "waits_until": until}
-        print_json({"run": run_id, "status": None if run is None else run.status, **about})
-    elif queued:
-        say(f"{run_id} {queued_words(waits, job)}")
-    else:
-        say(f"{run_id} started; follow it with wakeful logs -f {run_id}")
-
-
-async def until_done(scheduler: Scheduler, run_id: str) -> Run:
-    """The run, once it has ended. Asking a few times a second costs next to nothing, and needs no server to answer."""
-    ahead = pauses()
-    while True:
-        run = await scheduler.get_run(run_id)
-        if run is None:
-            raise RunNotFound(f"{run_id} is gone: it was pruned.")
-        if run.status == "done" or (run.status == "waiting" and run.phase == "approval"):
-            return run
-        if scheduler.engine_holder() is None:
-            raise ScheduleTriggerError(
-                f"The server ended while {run_id} was {run.status}: the next one records what became of it."
-            )
-        waits = await held_up(scheduler, run_id) if run.status == "queued" else None
-        if waits_long(waits):
-            raise ScheduleTriggerError(f"{run_id} {queued_words(waits, run.job)}.")
-        await sleep(next(ahead))
-
-
 async def _report(scheduler: Scheduler, run: Run, *, as_json: bool, waited: bool = False) -> None:
     """How the run ended. Who waited for its end gets no success for one that waits for a person."""
     if as_json:
         print_json(run.to_dict())
+    elif (reply := _reply(run)) is not None:
+        Output().put(reply)
     else:
         _print_output(run, scheduler.log_path(run.id))
     if run.outcome in WELL:
@@ -173,6 +126,13 @@ async def _report(scheduler: Scheduler, run: Run, *, as_json: bool, waited: bool
     raise typer.Exit(1)
 
 
+def _reply(run: Run) -> str | None:
+    """The reply of an agent: `logs` has all that its program printed."""
+    output: Any = run.output
+    said = output.get("reply") if run.kind == "agent" and isinstance(output, dict) else None
+    return said if isinstance(said, str) and said else None
+
+
 @app.command("logs", rich_help_panel=RUNS)
 def logs(
     ctx: typer.Context,
@@ -186,10 +146,8 @@ def logs(
     if as_json and follow:
         raise WrongUse("--follow prints output as it arrives: leave out --json, or --follow.")
     place = chosen(ctx, db)
-    if ref.startswith(DELIVERY_ID):
-        from wakeful.delivery.commands import show_delivery
-
-        show_delivery(place, ref, as_json=as_json)
+    if (show := offered_by_id("logs", ref)) is not None:
+        show(place, ref, as_json=as_json)
         return
 
     async def work(scheduler: Scheduler) -> None:
@@ -237,6 +195,7 @@ async def _follow(scheduler: Scheduler, run: Run, *, follow: bool) -> None:
             run = latest if latest is not None else run
             served = scheduler.engine_holder() is not None
             file = file or _opened(scheduler.log_path(run.id))
+            _stay_inside(file)
             output.copy(file)
             if run.status == "done" or not follow or not served:
                 break
@@ -256,6 +215,12 @@ async def _follow(scheduler: Scheduler, run: Run, *, follow: bool) -> None:
         say_note(f"{run.id} {state}{'' if follow or not served else '; -f follows it'}.")
     elif run.outcome not in WELL:
         _say_end(run)
+
+
+def _stay_inside(file: IO[bytes] | None) -> None:
+    """A log whose middle was left out is shorter than what was read of it: go on at its end."""
+    if file is not None and file.tell() > (size := os.fstat(file.fileno()).st_size):
+        file.seek(size)
 
 
 def _say_end(run: Run) -> None:

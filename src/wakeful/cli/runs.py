@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from datetime import tzinfo
 from typing import Annotated, Any
 
@@ -11,25 +11,23 @@ import typer
 
 from wakeful import Run, Scheduler, ids
 from wakeful.cli.app import RUNS, app
-from wakeful.cli.confirming import Yes, ask_before_final
-from wakeful.cli.failures import say_note
-from wakeful.cli.finding import DELIVERY_ID, OPEN, Ref, run_meant, run_with_id
-from wakeful.cli.opening import change, now_ms, read, server_of
-from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say, say_text
-from wakeful.cli.tables import Cell, Column, HowMany, Json, coloured, print_facts, print_json, print_table
-from wakeful.cli.words import ago, brief, need_seconds, plain, relative, span, stamp
-from wakeful.cli.zones import zones_of_runs
 from wakeful.clock import sleep
+from wakeful.console.acting import rights_here
+from wakeful.console.confirming import Yes
+from wakeful.console.failures import say_note
+from wakeful.console.finding import OPEN, Ref, offered_by_id, run_meant, run_with_id
+from wakeful.console.following import pauses
+from wakeful.console.opening import change, now_ms, read, server_of
+from wakeful.console.place import Db, chosen
+from wakeful.console.saying import say, say_text
+from wakeful.console.tables import Cell, Column, HowMany, Json, coloured, print_facts, print_json, print_table
+from wakeful.console.words import ago, brief, need_seconds, plain, relative, span, stamp
+from wakeful.console.zones import zones_of_runs
 from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.kernel.rules.outcome import with_type
 from wakeful.kernel.views.cut_off import CUT_OFF, cut_off_runs
-from wakeful.kernel.views.readiness import Waits, why_queued
 from wakeful.triggers import to_ms
-from wakeful.triggers.moments import spoken
 
-POLL_S = 0.2
-FIRST_POLL_S = 0.005
 CANCEL_WAIT_S = 10.0
 Zones = Mapping[str, tzinfo]  # by the id of a job
 
@@ -202,18 +200,15 @@ def cancel(ctx: typer.Context, *, ref: Ref, yes: Yes = False, as_json: Json = Fa
     It cannot be undone. A message that is cancelled is not sent any more; at a terminal you are asked before.
     """
     place = chosen(ctx, db)
-    if ref.startswith(DELIVERY_ID):
-        from wakeful.delivery.commands import cancel_message
-
-        ask_before_final(f"{ref} will not be sent.", yes=yes)
-        cancel_message(place, ref, as_json=as_json)
+    if (cancel_it := offered_by_id("cancel", ref)) is not None:
+        cancel_it(place, ref, yes=yes, as_json=as_json)
         return
 
     async def work(scheduler: Scheduler) -> tuple[Run, bool]:
         run = await run_meant(scheduler, ref, OPEN)
         if run is None:
             raise ScheduleTriggerError(f"{ref} is not running.", {"job": ref, "reason": "not_running"})
-        await scheduler.cancel_run(run.id)
+        await scheduler.server_side.cancel_run(run.id, rights_here())
         served = scheduler.engine_holder() is not None
         return await _until_done(scheduler, run, CANCEL_WAIT_S if served else 0), served
 
@@ -243,52 +238,6 @@ async def _until_done(scheduler: Scheduler, run: Run, seconds: float) -> Run:
     return run
 
 
-async def held_up(scheduler: Scheduler, run_id: str) -> Waits | None:
-    """Why a queued run does not start now, and until when; None where it is about to start, or has."""
-    number, seen = ids.number_of("run", run_id), scheduler.seen
-    return None if number is None else await scheduler.look(lambda tx: why_queued(tx, number, seen))
-
-
-async def again_at(scheduler: Scheduler, run: Run) -> str | None:
-    """When a run that was deferred starts again, if it does."""
-    number = ids.number_of("run", run.id)
-    again = await scheduler.look(lambda tx: tx.runs.successor(number)) if number is not None else None
-    found = await scheduler.get_run(ids.run_text(again)) if again is not None else None
-    return None if found is None else str(found.to_dict()["due_at"])
-
-
-async def refuse_later(scheduler: Scheduler, run: Run) -> None:
-    """ScheduleTriggerError says until when for a run that has not started, or that is tried again at a later time."""
-    if run.status == "queued":
-        waits = await held_up(scheduler, run.id)
-        raise ScheduleTriggerError(f"{run.id} {queued_words(waits, run.job)}.")
-    until = await again_at(scheduler, run) if run.outcome == "deferred" else None
-    if until is not None:
-        why = f" ({run.error})" if run.error else ""
-        raise ScheduleTriggerError(f"{run.job} is tried again at {until}{why}: wakeful explain {run.job} says why.")
-
-
-def waits_long(waits: Waits | None) -> bool:
-    """Whether it makes no sense to wait for it: a person or a later time lets it start."""
-    return waits is not None and (waits.until is not None or waits.reason == "held")
-
-
-def queued_words(waits: Waits | None, job: str) -> str:
-    """What to say of a run that has not started, behind its name."""
-    if waits is None:
-        return f"is queued; wakeful explain {job} says what it waits for"
-    until = f" until {spoken(waits.until)}" if waits.until is not None else ""
-    return f"is queued{until} ({waits.reason}): wakeful explain {job} says why"
-
-
-def pauses() -> Iterator[float]:
-    """Seconds between two looks at something that may end at once or run for hours: short at first."""
-    pause = FIRST_POLL_S
-    while True:
-        yield pause
-        pause = min(POLL_S, 2 * pause)
-
-
 @app.command("retry", rich_help_panel=RUNS)
 def retry(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
     """Try a finished run again, the latest run of a job, or a delivery.
@@ -296,17 +245,15 @@ def retry(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None)
     It cannot be undone.
     """
     place = chosen(ctx, db)
-    if ref.startswith(DELIVERY_ID):
-        from wakeful.delivery.commands import requeue_messages
-
-        requeue_messages(place, ref, as_json=as_json)
+    if (try_again := offered_by_id("retry", ref)) is not None:
+        try_again(place, ref, as_json=as_json)
         return
 
     async def work(scheduler: Scheduler) -> tuple[Run, Run, bool]:
         run = await run_meant(scheduler, ref, ("done",))
         if run is None:
             raise RunNotFound(f"{ref} has no run that has ended.")
-        again = await scheduler.retry_run(run.id)
+        again = (await scheduler.server_side.retry_run(run.id, rights_here())).id
         return await run_with_id(scheduler, again), run, server_of(scheduler) is not None
 
     again, run, served = change(place, work)

@@ -8,11 +8,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
+import gc
 import importlib
 import inspect
 import logging
 import os
 import sys
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -21,24 +23,33 @@ import typer
 
 from wakeful import Scheduler
 from wakeful.cli.app import SERVER, app
-from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.opening import is_lone_run
-from wakeful.cli.place import ConfigFile, Db, given_store, nearest_config, place_beside
-from wakeful.cli.saying import log_to
+from wakeful.cli.linking import new_link
 from wakeful.cli.serve_log import ServeLog, on_signals
-from wakeful.cli.words import count
-from wakeful.errors import SchedulerShutdownError, StoreLocked
+from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.opening import is_lone_run
+from wakeful.console.place import ConfigFile, Db, given_store, nearest_config, place_beside
+from wakeful.console.saying import JsonFormatter, log_to
+from wakeful.console.words import count
+from wakeful.errors import InvalidSetting, SchedulerShutdownError, StoreLocked
 from wakeful.threads import Room
 from wakeful.triggers import parse_interval
 
 if TYPE_CHECKING:
     from wakeful.api.server import HttpServer
-    from wakeful.api.settings import ServerSettings
     from wakeful.config.loading import Loaded
     from wakeful.config.models import BaseConfig
+    from wakeful.routing.settings import ServerSettings
 
 log = logging.getLogger("wakeful.serve")
 LOOP_THREADS = 64
+LOG_LINE = "%(asctime)s %(levelname)-7s %(message)s"
+
+
+class LogFormat(StrEnum):
+    """How the log is written."""
+
+    text = "text"
+    json = "json"
 
 
 @app.command("serve", rich_help_panel=SERVER)
@@ -69,13 +80,17 @@ def serve(
         str,
         typer.Option("--shutdown-wait", metavar="DURATION", help="How long to wait for running jobs when stopping."),
     ] = "30s",
+    log_format: Annotated[
+        LogFormat | None,
+        typer.Option("--log", help="How the log is written: text or json (default: WAKEFUL_LOG, or text)."),
+    ] = None,
     db: Db = None,
 ) -> None:
     """Run due jobs and answer HTTP requests until Ctrl-C or SIGTERM. A second signal does not wait for jobs."""
     patience = parse_interval(shutdown_wait).total_seconds()
     file = config if config is not None else nearest_config(Path.cwd())
     loaded = _loaded(file)
-    settings, known = _read_config(file, loaded)
+    settings, known = server_settings(file, loaded)
     settings = dataclasses.replace(
         settings,
         host=host if host is not None else settings.host,
@@ -89,13 +104,22 @@ def serve(
     else:
         scheduler = load_app(app_ref)
         _say_ignored(ctx, app_ref, scheduler, {"--db": db, "--node": node, "--labels": labels})
-    log_to(sys.stderr, "%(asctime)s %(levelname)-7s %(message)s")
+    as_json = _log_format(log_format) is LogFormat.json
+    log_to(sys.stderr, JsonFormatter(scheduler.acting().actor) if as_json else LOG_LINE)
     if app_ref is None or file is not None:  # an app without a file sets them itself
         from wakeful.cli.served_file import store_budget
 
         scheduler.before_start(partial(store_budget, scheduler, known))
     served = Served(file, loaded) if file is not None and loaded is not None else None
     asyncio.run(_serve(scheduler, settings, known, served))
+
+
+def _log_format(given: LogFormat | None) -> LogFormat:
+    """The option, else what the environment says."""
+    said = os.environ.get("WAKEFUL_LOG") or LogFormat.text
+    if given is None and said not in [*LogFormat]:
+        raise WrongUse(f"WAKEFUL_LOG is text or json, not {said!r:.40}.")
+    return given if given is not None else LogFormat(said)
 
 
 class Served(NamedTuple):
@@ -111,9 +135,9 @@ def _loaded(file: Path | None) -> Loaded | None:
     return load_here(file) if file is not None else None
 
 
-def _read_config(file: Path | None, loaded: Loaded | None) -> tuple[ServerSettings, BaseConfig]:
-    from wakeful.api.settings import LOCAL, ConnectionLimits, ServerSettings
+def server_settings(file: Path | None, loaded: Loaded | None) -> tuple[ServerSettings, BaseConfig]:
     from wakeful.config.schema import config_model
+    from wakeful.routing.settings import LOCAL, ConnectionLimits, MetricsSettings, ServerSettings
 
     known = loaded.config if loaded is not None else config_model()()
     server = known.server
@@ -124,6 +148,7 @@ def _read_config(file: Path | None, loaded: Loaded | None) -> tuple[ServerSettin
         folder=file.resolve().parent if file is not None else None,
         allowed_hosts=tuple(server.allowed_hosts),
         connections=ConnectionLimits(proxies=(*LOCAL, *server.proxies)),
+        metrics=MetricsSettings(server.metrics.open, server.metrics.per_job),
         min_interval_ms=known.limits.min_interval,
         jobs_per_agent=known.limits.jobs_per_agent,
         bytes_per_agent=known.limits.bytes_per_agent,
@@ -147,6 +172,7 @@ def _scheduler(url: str, known: BaseConfig, node: str | None, labels: list[str])
         max_running=known.limits.max_running,
         min_interval=known.limits.min_interval / 1000,
         job_defaults=known.defaults.job_options(),
+        retention=known.retention.rules(),
     )
 
 
@@ -203,14 +229,17 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConf
     """Engine and HTTP in one process: the port is ours before the engine is, and answers only while it runs."""
     from wakeful.api.server import HttpServer, bind, first_token
     from wakeful.cli.served_file import watch_file
+    from wakeful.mcp.endpoint import router as mcp_router
+    from wakeful.web.routes import routers
 
     _refuse_second(scheduler)
+    _trace(scheduler, known)
     # What handlers and libraries give to threads of the loop is not waited for at the end either.
     asyncio.get_running_loop().set_default_executor(Room("the event loop", LOOP_THREADS))
     stop = asyncio.Event()
     with contextlib.closing(bind(settings.host, settings.port)) as bound:
         settings = dataclasses.replace(settings, port=bound.getsockname()[1])
-        server = HttpServer(scheduler, settings, bound)
+        server = HttpServer(scheduler, settings, bound, (*routers(), mcp_router))
         _install_domains(scheduler, known, settings)
         # Last: what it applies may need all of them.
         watch = watch_file(scheduler, *served) if served is not None else None
@@ -226,13 +255,32 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConf
             token_file = await first_token(scheduler)
             await scheduler.start()
             await server.begin()
+            # What is loaded by now stays: else every larger request would have all of it looked through for garbage.
+            gc.freeze()
             _say_served(scheduler, settings, served.file if served is not None else None, token_file)
+            log.info("dashboard: %s", await new_link(scheduler, settings.public_url or settings.url, "admin"))
             if watch is not None:
                 watch.report()
             await stop.wait()
             await _stop(scheduler, server, settings.shutdown_wait)
             await serve_log.finish()
             log.info("stopped")
+
+
+def _trace(scheduler: Scheduler, known: BaseConfig) -> None:
+    """Send traces where the file or the variables of OpenTelemetry say so; else nothing of that is loaded."""
+    traces = known.server.traces
+    if traces is None and not any(name.startswith("OTEL_") for name in os.environ):
+        return
+    from wakeful.tracing import export_traces, is_wanted
+
+    if traces is not None:
+        export_traces(scheduler, traces.endpoint)
+    elif is_wanted(os.environ):
+        try:
+            export_traces(scheduler)
+        except InvalidSetting as error:
+            log.warning("OTEL_ variables ask for traces. %s", error)
 
 
 def _refuse_second(scheduler: Scheduler) -> None:

@@ -7,10 +7,10 @@ import logging
 import os
 import signal
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wakeful import Event, Run, Scheduler
-from wakeful.cli.words import count, plain, span
+from wakeful.console.words import count, plain, span
 from wakeful.kernel.rules.outcome import with_type
 
 if TYPE_CHECKING:
@@ -64,21 +64,23 @@ class ServeLog:
         data = event.data
         if event.stream == "alert":
             level = logging.WARNING if event.type == "opened" else logging.INFO
-            log.log(level, "alert %s: %s", event.type, plain(str(data.get("message", ""))))
+            log.log(level, "alert %s: %s", event.type, plain(str(data.get("message", ""))), extra=_about(event))
         elif event.stream == "job" and "job_id" in data:
             self._keep_name(data["job_id"], data["job"])
-            log.info("job %s was %s", data["job"], event.type)
+            log.info("job %s was %s", data["job"], event.type, extra=_about(event))
         elif event.stream == "job" and "count" not in data:
             self._log_hold(event)
         elif event.stream == "job":
             were = "was" if data["count"] == 1 else "were"
-            log.info("%s %s %s", count(data["count"], "job"), were, event.type.removesuffix("_many"))
+            what = event.type.removesuffix("_many")
+            log.info("%s %s %s", count(data["count"], "job"), were, what, extra=_about(event))
         elif event.stream == "delivery" and event.type in SENT:
             about = f" about {data['job']}" if data.get("job") is not None else ""
             level = logging.INFO if event.type == "sent" else logging.WARNING
-            log.log(level, "delivery %s to %s%s: %s", data["delivery"], data.get("connector"), about, event.type)
+            where = data.get("connector")
+            log.log(level, "delivery %s to %s%s: %s", data["delivery"], where, about, event.type, extra=_about(event))
         elif event.stream == "workflow" and event.type == "deployed":
-            log.info("workflow %s was deployed, version %s", data["workflow"], data["version"])
+            log.info("workflow %s was deployed, version %s", data["workflow"], data["version"], extra=_about(event))
         elif event.stream == "run" and event.type == "started":
             if len(self._started) >= MOST_STARTED:  # what others ended is not logged here
                 del self._started[next(iter(self._started))]
@@ -88,9 +90,12 @@ class ServeLog:
 
     def _log_hold(self, event: Event) -> None:
         if event.type == "held":
-            log.warning("everything was paused by %s: nothing starts until wakeful resume --all", event.data["by"])
+            by = event.data["by"]
+            log.warning(
+                "everything was paused by %s: nothing starts until wakeful resume --all", by, extra=_about(event)
+            )
         elif event.type == "released":
-            log.info("everything was resumed")
+            log.info("everything was resumed", extra=_about(event))
 
     async def _work(self) -> None:
         while True:
@@ -114,11 +119,13 @@ class ServeLog:
             run = await self._scheduler.get_run(run_id)
             error = f": {_error(run)}" if run is not None and run.error else ""
             trace = run.trace if run is not None else None
+        extra = {**_about(event), "job": name, "trace": trace}
         if event.type == "approval_needed":
-            log.warning("%s waits for approval: wakeful approve %s, or wakeful reject %s", name, run_id, run_id)
+            what = "%s waits for approval: wakeful approve %s, or wakeful reject %s"
+            log.warning(what, name, run_id, run_id, extra=extra)
             return
         level = logging.WARNING if outcome in UNWELL else logging.INFO
-        log.log(level, "%s %s %s%s%s", name, run_id, outcome or event.type, took, error, extra={"trace": trace})
+        log.log(level, "%s %s %s%s%s", name, run_id, outcome or event.type, took, error, extra=extra)
 
     async def _name(self, job_id: str, *, ask: bool) -> str:
         known = self._names.get(job_id)
@@ -144,6 +151,11 @@ class ServeLog:
         if len(self._names) >= MOST_NAMES:
             self._names.clear()
         self._names[job_id] = name
+
+
+def _about(event: Event) -> dict[str, Any]:
+    """What programs are told that read the log: which event it was, and what it was about."""
+    return {"event": f"{event.stream}.{event.type}", "job": event.data.get("job"), "run": event.data.get("run")}
 
 
 def _error(run: Run) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from wakeful.config.fleet_file import matching
+from wakeful.config.jobs_file import matching
 from wakeful.config.loading import Loaded, load
 from wakeful.config.schema import section_of
 from wakeful.domains import domains
@@ -14,8 +14,8 @@ from wakeful.kernel.domain import load as load_reference
 from wakeful.references import adopt, own_environment
 
 if TYPE_CHECKING:
+    from wakeful.config.entries import FleetFile
     from wakeful.config.models import BaseConfig
-    from wakeful.fleet.entries import FleetFile
     from wakeful.scheduler import Scheduler
 
 

@@ -11,13 +11,14 @@ from typing import Annotated
 import typer
 
 from wakeful.cli.app import SERVER, app
-from wakeful.cli.place import CONFIG
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Json, print_json
+from wakeful.console.place import CONFIG
+from wakeful.console.saying import say
+from wakeful.console.tables import Json, print_json
 from wakeful.errors import AlreadyExists, InvalidSetting
 from wakeful.triggers import system_zone
 
 WORKSPACE, STORE = "workspace", "wakeful.db"
+MCP_ADD = {name: f"{name} mcp add" for name in ("claude", "codex", "gemini", "qwen")}
 BEAT = "HEARTBEAT.md"  # what an agent reads when its heartbeat wakes it
 
 File = Annotated[
@@ -53,6 +54,15 @@ def init(file: File = None, *, as_json: Json = False) -> None:
         store = "" if str(path) == CONFIG else f" --db {path.parent / STORE}"
         say(f"  try    wakeful agent wake {agent} --wait{store}, while it serves: the first heartbeat, at once")
         say(f'         wakeful agent ask {agent}{store} "What is in this directory?"')
+        for line in _offers(programs, store):
+            say(line)
+
+
+def _offers(programs: list[str], store: str) -> list[str]:
+    """How the tools that were found can use Wakeful themselves: each by its own command, where it has one."""
+    lines = [f"{MCP_ADD[name]} wakeful -- wakeful{store} mcp" for name in programs if name in MCP_ADD]
+    lines.append("wakeful skill, which teaches them the command line")
+    return [f"  tools  {lines[0]}", *(f"         {line}" for line in lines[1:])]
 
 
 def _make_workspace(folder: Path) -> None:
@@ -140,6 +150,7 @@ agents:
     runner:
       preset: PRESETOTHERS
       cwd: workspace  # the directory it works in; keep this file and the store out of it
+    # mcp: true  # its program may schedule prompts for itself, which you approve (wakeful approvals)
     # heartbeat: {enabled: true, every: 30m}  # wakes it to read HEARTBEAT.md in its workspace
     schedules:
       standup:

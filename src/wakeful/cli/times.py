@@ -10,23 +10,23 @@ from typing import Annotated, Any
 
 import typer
 
-from wakeful import Cron, Every, Explanation, Job, Scheduler, Trigger
+from wakeful import Every, Explanation, Job, Scheduler, Trigger
 from wakeful.cli.adding import next_times as next_times_of
 from wakeful.cli.app import TIME, app
-from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.finding import DELIVERY_ID, EVENT_ID, INPUT_ID, Ref
-from wakeful.cli.opening import change, now, now_ms, read
-from wakeful.cli.place import Db, Place, chosen
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Column, HowMany, Json, print_json, print_sentence, print_table
 from wakeful.cli.when import read_when
-from wakeful.cli.words import ahead, need_seconds, relative, stamp, zone_named, zone_of
-from wakeful.cli.zones import default_zone, shown_zone
+from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.finding import Ref, offered_by_id
+from wakeful.console.opening import change, now, now_ms, read
+from wakeful.console.place import Db, Place, chosen
+from wakeful.console.saying import say
+from wakeful.console.tables import Column, HowMany, Json, print_json, print_sentence, print_table
+from wakeful.console.words import ahead, need_seconds, relative, stamp, zone_named, zone_of
+from wakeful.console.zones import default_zone, shown_zone
 from wakeful.errors import IntervalParseError, InvalidTrigger
+from wakeful.kernel.model.job import job_views
 from wakeful.kernel.rules.policy import spaced_slots, thinned_note
-from wakeful.kernel.views.models import job_views
 from wakeful.triggers import iso, parse_interval, settled_zone, system_zone, to_ms, zone_name
-from wakeful.triggers.moments import spoken
+from wakeful.triggers.sentences import read_sentence
 
 
 @app.command("next", rich_help_panel=TIME)
@@ -37,7 +37,7 @@ def next_times(
         str | None,
         typer.Argument(
             metavar="[EXPR]",
-            help='A cron expression or a duration, such as "0 9 * * 1-5" or 90m; or a job.',
+            help='A schedule in words, a cron expression or a duration, such as "weekdays at 9am" or 90m; or a job.',
             show_default=False,
         ),
     ] = None,
@@ -67,19 +67,27 @@ def next_times(
 
 
 def _job_meant(place: Place, text: str, zone: str) -> Job | None:
-    """The job of that name or id, where the text is no expression; an expression needs no store."""
+    """The job of that name or id, where the text is no expression; an expression needs no store.
+
+    One word that is also a schedule, such as "daily", is the job of that name where there is one.
+    """
     try:
-        _trigger(text, zone)
+        trigger = _trigger(text, zone)
     except InvalidTrigger as error:
-        nothing: Job | None = None
-        job = read(place, lambda scheduler: scheduler.get_job(text), nothing)
+        job = _job_named(place, text)
         if job is None and _is_word(text):
             store = f"a job in {place}" if place.exists else f"a job (there is no store at {place} yet)"
-            raise WrongUse(f"{text!r} is not a cron expression, a duration or {store}.") from None
+            raise WrongUse(f"{text!r} is not a schedule, a cron expression, a duration or {store}.") from None
         if job is None:
             raise error from None
         return job
-    return None
+    is_amount = isinstance(trigger, Every) and text[:1].isdigit()
+    return _job_named(place, text) if _is_word(text) and not is_amount else None
+
+
+def _job_named(place: Place, text: str) -> Job | None:
+    nothing: Job | None = None
+    return read(place, lambda scheduler: scheduler.get_job(text), nothing)
 
 
 def _is_word(text: str) -> bool:
@@ -101,30 +109,32 @@ def _print_job(job: Job, zone: tzinfo, number: int, *, as_json: bool) -> None:
 
 
 def _print_expression(expression: str, zone: str, begin: datetime, number: int, *, as_json: bool) -> None:
-    trigger = _trigger(expression, zone).resolved(to_ms(begin), zone)
+    meant = _trigger(expression, zone, begin)
+    zone = meant.own_zone or zone
+    trigger = meant.resolved(to_ms(begin), zone)
     times = list(islice(spaced_slots(trigger, to_ms(begin)), number))
-    words = _trigger(expression, None).describe()
+    words = meant.describe()
     if as_json:
         print_json({"expression": expression, "tz": zone, "description": words, "times": [iso(ms) for ms in times]})
         return
-    say(f"{words} ({zone})")
+    say(words if zone in words else f"{words} ({zone})")
     shown, present, exact = zone_named(zone), now_ms(), need_seconds(times)
     for ms in times:
         say(f"  {stamp(ms, shown, exact=exact)}  {relative(ms, present)}")
     if note := thinned_note(trigger):
         say_note(f"{expression} {note}.")
     if len(times) < number:
-        say("  and never after that" if times else "  never")
+        say("  and never after that" if times else "  never" if trigger.timed else "  not by time")
 
 
-def _trigger(expression: str, zone: str | None) -> Trigger:
-    """A duration where it is one, else a cron expression, whose own complaint is the better one."""
+def _trigger(expression: str, zone: str, begin: datetime | None = None) -> Trigger:
+    """A duration where it is one, else what the words say."""
     words = expression.strip().removeprefix("@").removeprefix("every ").strip()
     try:
         parse_interval(words)
     except IntervalParseError:
-        return Cron(expression, tz=zone)
-    return Every(words, tz=zone)
+        return read_sentence(expression, to_ms(begin or now()), zone)
+    return Every(words)
 
 
 def _print_starts(place: Place, number: int, *, as_json: bool) -> None:
@@ -162,17 +172,12 @@ def merged_starts(jobs: list[Job], number: int) -> list[tuple[Job, int]]:
 
 
 async def _explained(scheduler: Scheduler, ref: str, place: Place) -> Explanation:
-    if place.server or not ref.startswith((DELIVERY_ID, EVENT_ID, INPUT_ID)):
+    explained = None if place.server else offered_by_id("explain", ref)
+    if explained is None:
         return await scheduler.explain(ref)
     zone = shown_zone(place)
-    if ref.startswith(DELIVERY_ID):
-        from wakeful.delivery.views import delivery_number, explain_delivery
-
-        return await scheduler.look(lambda tx: explain_delivery(tx, delivery_number(ref), zone))
-    from wakeful.workflows.topics.story import explain_event, explain_input
-
-    explained = explain_event if ref.startswith(EVENT_ID) else explain_input
-    return await scheduler.look(lambda tx: explained(tx, ref, lambda ms: spoken(ms, zone, exact=True)))
+    found: Explanation = await scheduler.look(lambda tx: explained(tx, ref, zone))
+    return found
 
 
 @app.command("explain", rich_help_panel=TIME)

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful.cli.app import SERVER, app
-from wakeful.cli.confirming import Yes, ask_before_final
-from wakeful.cli.opening import change, now_ms, read
-from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
-from wakeful.cli.words import relative
+from wakeful.console.confirming import Yes, ask_before_final
+from wakeful.console.opening import change, now_ms, read
+from wakeful.console.place import Db, chosen
+from wakeful.console.saying import say
+from wakeful.console.tables import Cell, Column, Json, print_json, print_table
+from wakeful.console.words import relative
 from wakeful.triggers import to_ms
 
 if TYPE_CHECKING:

@@ -7,14 +7,14 @@ from typing import Annotated
 import typer
 
 from wakeful import Action, Scheduler, Undone
-from wakeful.cli.acting import rights_here
 from wakeful.cli.app import JOBS, app
-from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.opening import change, now_ms, read
-from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
-from wakeful.cli.words import count, relative, span
+from wakeful.console.acting import rights_here
+from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.opening import change, now_ms, read
+from wakeful.console.place import Db, chosen
+from wakeful.console.saying import say
+from wakeful.console.tables import Cell, Column, Json, print_json, print_table
+from wakeful.console.words import count, relative, span
 from wakeful.triggers import to_ms
 
 SHOWN = 20
@@ -72,7 +72,7 @@ def _show(actions: list[Action], *, as_json: bool) -> None:
         columns = [Column("ID", 17), Column("WHEN", 10), Column("WHAT", 7), Column("WHICH", 12), Column("WHO", 8)]
         print_table([*columns, Column("UNDO", 8)], [[*_cells(action, now), _undo(action, now)] for action in actions])
     else:
-        say("Nothing on record: pauses, resumes, removals, acknowledgements and snoozes are listed here.")
+        say("Nothing on record: what people do to jobs, runs, alerts and nodes is listed here.")
 
 
 def _cells(action: Action, now: int) -> list[str | Cell]:
@@ -84,4 +84,6 @@ def _cells(action: Action, now: int) -> list[str | Cell]:
 def _undo(action: Action, now: int) -> str:
     if action.undo_until is not None:
         return f"for {span(max(0, to_ms(action.undo_until) - now) // 1000 * 1000)}"
+    if not action.undoable:
+        return "no"
     return f"undone by {action.undone_by}" if action.undone_at is not None else "too late"

@@ -20,20 +20,30 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wakeful.kernel.domain import Domain
-from wakeful.kernel.kinds import Kind, WrittenForm
+from wakeful.kernel.kinds import Kind
 
 if TYPE_CHECKING:
     from wakeful.command.result import CommandResult
     from wakeful.command.run import Streams
     from wakeful.command.spec import CommandSpec
-    from wakeful.kernel.views.models import Run
+    from wakeful.kernel.model.run import Run
 
-__all__ = ["COMMAND", "CommandFailed", "CommandResult", "CommandSpec", "CommandTimedOut", "Streams", "domain"]
+__all__ = [
+    "COMMAND",
+    "ArgumentsRefused",
+    "CommandFailed",
+    "CommandResult",
+    "CommandSpec",
+    "CommandTimedOut",
+    "Streams",
+    "domain",
+]
 
 COMMAND = "command"
 HIDDEN = "***"
 
 _OFFERED = {
+    "ArgumentsRefused": "result",
     "CommandFailed": "result",
     "CommandResult": "result",
     "CommandSpec": "spec",
@@ -82,12 +92,6 @@ def _redact(payload: Any) -> Any:
     return {**payload, "env": dict.fromkeys(payload["env"], HIDDEN)}
 
 
-def _written() -> WrittenForm:
-    from wakeful.command.written import FORM  # loaded with the first file
-
-    return FORM
-
-
 async def _execute(run: Run, folder: Path) -> Any:
     from wakeful.command.kind import execute  # loaded with the first command
 
@@ -110,7 +114,10 @@ domain = Domain(
             admin_only=True,
             before_recovery=_end_leftovers,
             redact=_redact,
-            written=_written,
+            fields="wakeful.command.fields:FIELDS",
+            finish="wakeful.command.fields:finish",
         ),
     ),
+    obstacles={COMMAND: "wakeful.command.lookup:obstacles_of_payload"},
+    run_here={COMMAND: "wakeful.console.running_here:adopt_what_it_refers_to"},
 )

@@ -15,8 +15,8 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
+from wakeful.command.log_file import LogFile, MarkedLines
 from wakeful.counting import counted
-from wakeful.private_files import make_private_folder, open_private
 from wakeful.threads import Room
 
 P = ParamSpec("P")
@@ -162,72 +162,6 @@ def _overlap(data: bytes, secret: bytes) -> int:
     return 0
 
 
-class LogFile:
-    """The full output of one run in a file of its own, readable by its owner alone and created with the first byte.
-
-    Every chunk is in the file when `write` returns, for readers that follow it. A full disk or a missing directory ends
-    the log, not the command: `problem` says what happened. Methods block; they run in the writer thread.
-    """
-
-    def __init__(self, path: Path, limit: int) -> None:
-        self._path = path
-        self._limit = limit
-        self._written = 0
-        self._fd: int | None = None
-        self._created = False
-        self.problem: str | None = None
-        self.accepts = True
-
-    def write(self, chunk: bytes) -> None:
-        if not self.accepts:
-            return
-        room = self._limit - self._written
-        try:
-            self._append(chunk[:room])
-            if len(chunk) > room:
-                self.accepts = False
-                most = counted(self._limit, "byte")
-                self.problem = f"The log was cut after {most}."
-                self._append(f"\n[The log ends here: output beyond {most} is not kept.]\n".encode())
-        except OSError as error:
-            self.accepts = False
-            written = counted(self._written, "byte")
-            self.problem = f"The log could not be written after {written}: {error.strerror or error}."
-
-    def close(self, *, keep: bool) -> Path | None:
-        """End the log; its path if the file stays. What was kept may still be closed again without."""
-        if self._fd is not None:
-            os.close(self._fd)
-            self._fd = None
-        self.accepts = False
-        if keep and self._written:
-            return self._path
-        if self._created:
-            self._remove()
-        return None
-
-    def _append(self, data: bytes) -> None:
-        if self._fd is None:
-            self._fd = self._open()
-        view = memoryview(data)
-        while view:
-            count = os.write(self._fd, view)
-            self._written += count
-            view = view[count:]
-
-    def _open(self) -> int:
-        make_private_folder(self._path.parent)
-        fd = open_private(self._path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
-        self._created = True
-        return fd
-
-    def _remove(self) -> None:
-        try:
-            self._path.unlink(missing_ok=True)
-        except OSError as error:
-            self.problem = self.problem or f"The log could not be removed: {error.strerror or error}."
-
-
 class Capture:
     """Reads one pipe to its end into an excerpt and a log file. Owns the pipe's reading end from the start."""
 
@@ -239,26 +173,30 @@ class Capture:
         *,
         keep: int,
         on_output: Callable[[bytes], None] | None = None,
-        closes_log: bool = True,
+        is_stderr: bool = False,
+        keeps_log: bool = False,
     ) -> None:
-        """`on_output` gets every chunk as it arrives; of two that share a log, one closes it."""
+        """`on_output` gets every chunk as it arrives. Of two that share a log, that of standard error marks its lines.
+        A log that is not kept anyway stays if it has more than the excerpt.
+        """
         self._pipe = pipe
         self._redactor = redactor
         self._on_output = on_output
-        self._closes_log = closes_log
+        self._marked = MarkedLines() if is_stderr else None
+        self._keeps_log = keeps_log
         self.excerpt = Excerpt(keep)
         self.log = log
 
     def start(self) -> asyncio.Task[None]:
-        """Begin to read; cancelling the task ends the reading. Pipe and log are closed with it, also after an error."""
+        """Begin to read; cancelling the task ends the reading. The pipe is closed with it, also after an error."""
         task = asyncio.create_task(self._pump())
         # Not a `finally` in the coroutine: a task cancelled before its first step never enters it.
         task.add_done_callback(lambda _: self._close())
         return task
 
     async def finish(self) -> Path | None:
-        """Settle what is left once reading has ended; the log's path if it holds more than the excerpt does."""
-        return await off_loop(self.log.close, keep=self.excerpt.truncated)
+        """Settle what is left once reading has ended; the log's path if it stays."""
+        return await off_loop(self.log.close, keep=self._keeps_log or self.excerpt.truncated)
 
     async def _pump(self) -> None:
         while True:
@@ -272,15 +210,21 @@ class Capture:
         self._add(chunk)
         # Waiting for the write is the backpressure: a fast printer waits for the disk, not in our memory.
         if chunk and self.log.accepts:
-            await off_loop(self.log.write, chunk)
+            await off_loop(self._write, chunk)
 
     def _close(self) -> None:
         os.close(self._pipe)
         if rest := self._redactor.flush():
             self._add(rest)
-            _WRITER.submit(self.log.write, rest)
-        if self._closes_log:
-            _WRITER.submit(self.log.close, keep=True)
+            _WRITER.submit(self._write, rest)
+        if self._marked is not None:
+            _WRITER.submit(lambda marked: self.log.write_lines(marked.flush()), self._marked)
+
+    def _write(self, chunk: bytes) -> None:
+        if self._marked is None:
+            self.log.write(chunk)
+        else:
+            self.log.write_lines(self._marked.feed(chunk))
 
     def _add(self, chunk: bytes) -> None:
         self.excerpt.add(chunk)

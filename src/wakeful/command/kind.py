@@ -12,8 +12,8 @@ from wakeful.command.result import CommandResult, CommandTimedOut
 from wakeful.command.run import run_command
 from wakeful.command.spec import CommandSpec, looked_up
 from wakeful.kernel.engine.long_output import log_path
+from wakeful.kernel.model.run import Run
 from wakeful.kernel.rules.outcome import Failed, Output, clean
-from wakeful.kernel.views.models import Run
 from wakeful.private_files import open_unlinked
 from wakeful.threads import room
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from wakeful.child_processes import DEVNULL, clean_environment, is_ordinary, start_process, stdin_file
 from wakeful.command.process_group import ProcessGroup
-from wakeful.command.result import CommandFailed
+from wakeful.command.result import ArgumentsRefused, CommandFailed
 from wakeful.command.spec import CommandSpec
 
 WIDEST = 1024 * 1024  # bytes: more needs the rights of root
@@ -57,7 +57,9 @@ def launch(spec: CommandSpec, env: dict[str, str], stderr: int | None = None) ->
             on_failure.pop_all()
             return group, pipe
     except (OSError, ValueError) as error:
-        raise CommandFailed(_why_not_started(spec.argv[0], cwd, env, error)) from error
+        is_argument = isinstance(error, ValueError) or error.errno == errno.E2BIG
+        kind = ArgumentsRefused if is_argument else CommandFailed
+        raise kind(_why_not_started(spec.argv[0], cwd, env, error)) from error
 
 
 def _widen(pipe: int) -> None:

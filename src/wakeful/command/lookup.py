@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 from wakeful.command.launch import environment
 from wakeful.command.spec import CommandSpec
@@ -18,6 +19,11 @@ def obstacles(spec: CommandSpec, here: Path | None) -> list[str]:
     `here` is where a command without a `cwd` would run; None where that is not known.
     """
     return [*_env_file(spec), *_cannot_start(spec, here)]
+
+
+def obstacles_of_payload(payload: Any, here: Path | None) -> list[str]:
+    """The same for what a job has stored."""
+    return obstacles(CommandSpec.from_payload(payload), here)
 
 
 def _env_file(spec: CommandSpec) -> list[str]:

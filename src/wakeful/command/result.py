@@ -18,6 +18,10 @@ class CommandFailed(SchedulerError):
     traced = False  # the message says it all
 
 
+class ArgumentsRefused(CommandFailed):
+    """The system starts no program with these arguments: they are too long, or have a zero byte."""
+
+
 class CommandTimedOut(SchedulerError):
     """The command ran longer than it may and was stopped; `.result` has what it printed until then."""
 

@@ -11,13 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wakeful.command.capture import Capture, LogFile, Redactor, off_loop
+from wakeful.command.capture import Capture, Redactor, off_loop
 from wakeful.command.launch import environment, launch, secret_values
 from wakeful.command.leftovers import RUN_ID, RunNote, kill_strays
+from wakeful.command.log_file import LogFile
 from wakeful.command.process_group import KILL_WAIT, ProcessGroup
 from wakeful.command.result import CommandFailed, CommandResult, CommandTimedOut
 from wakeful.command.spec import CommandSpec
 from wakeful.threads import room
+from wakeful.trace_context import trace_variables
 
 ERRORS_KEPT = 64 * 1024  # bytes of standard error where it is kept apart
 
@@ -48,12 +50,13 @@ async def run_command(
     returns or raises, nothing of the command runs and its leader is reaped; `log_path` is gone unless it has more than
     `output`, except that a cancelled command's log stays, since nothing else holds what it printed. `secrets`
     and the values the job gives its command are replaced in everything kept. With `streams`, standard error is kept
-    apart as `stderr`; the log has both.
+    apart as `stderr`; the log has both, with standard error marked, and stays.
     """
     run_note, hidden = RunNote(log_path), {*secrets, *secret_values(spec)}
-    log, errors = LogFile(log_path, limits.log_bytes), _Errors()
+    log, errors = LogFile(log_path, limits.log_bytes, adds=streams is not None), _Errors()
     try:
         await off_loop(run_note.announce, run_env.get(RUN_ID, ""))
+        run_env = {**run_env, **trace_variables()}
         env = environment(spec, run_env) if streams is None else {**streams.environment, **run_env}
         with errors.opened(apart=streams is not None) as write_end:
             group, pipe = launch(spec, env, write_end)
@@ -63,6 +66,7 @@ async def run_command(
             Redactor(hidden),
             keep=spec.output_limit,
             on_output=streams.on_output if streams is not None else None,
+            keeps_log=streams is not None,
         )
         async with errors.read(log, Redactor(hidden), limits):
             over = streams.over if streams is not None else None
@@ -72,7 +76,7 @@ async def run_command(
             if streams is not None and streams.variable is not None:
                 await _end_strays(run_env.get(RUN_ID, ""), streams.variable)
         finally:
-            await off_loop(run_note.remove)
+            await off_loop(_end_files, log, run_note)
     log_file = await capture.finish()
     if ending.exit_code is None:
         raise CommandFailed(
@@ -94,6 +98,12 @@ async def run_command(
         seconds = (spec.timeout_ms or 0) / 1000
         raise CommandTimedOut(f"stopped after its limit of {seconds:g} s{result.last_words()}", result)
     return result
+
+
+def _end_files(log: LogFile, run_note: RunNote) -> None:
+    """Nothing more is read: standard error may have ended later than the output."""
+    log.close(keep=True)
+    run_note.remove()
 
 
 class Streams(NamedTuple):
@@ -133,7 +143,7 @@ class _Errors:
         if self._pipe is None:
             yield
             return
-        self._capture = Capture(self._pipe, log, redactor, keep=ERRORS_KEPT, closes_log=False)
+        self._capture = Capture(self._pipe, log, redactor, keep=ERRORS_KEPT, is_stderr=True)
         pump = self._capture.start()
         try:
             yield

@@ -1,6 +1,6 @@
 """The keys that every job of a file takes, as a model: for sections whose entries become jobs.
 
-Their values are read by `fleet.entries`, as those of `jobs` are.
+Their values are read by `config.entries`, as those of `jobs` are.
 """
 
 from __future__ import annotations
@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import WithJsonSchema, create_model
 
+from wakeful.config.entries import KEYS
+from wakeful.config.job_schema import key_schema
 from wakeful.config.models import Section
-from wakeful.fleet.configuration import key_schema
-from wakeful.fleet.entries import KEYS
 
 OWNED = ("owner",)  # said by the section itself
 

@@ -12,15 +12,14 @@ from typing import Any, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from wakeful.agents.defaults import DEFAULTS
-from wakeful.config.agent_defaults import with_agent_defaults
 from wakeful.config.complaints import complaint
-from wakeful.config.fleet_file import no_connector, read_fleet_file
-from wakeful.config.models import LATER, BaseConfig
+from wakeful.config.entries import FleetFile
+from wakeful.config.jobs_file import filled, no_connector, read_fleet_file
+from wakeful.config.models import BaseConfig
 from wakeful.config.reading import EXTENSION, ConfigError, Fault, Raw, Where, read_config
 from wakeful.config.salvage import holds_any, without
-from wakeful.config.schema import config_model
-from wakeful.fleet.entries import FleetFile
+from wakeful.config.schema import config_model, section_of
+from wakeful.kernel.domain import Domain
 
 
 class Loaded(NamedTuple):
@@ -55,7 +54,7 @@ def _no_collection() -> Iterator[None]:
 
 
 def _load(path: Path, environ: Mapping[str, str], needs: Sequence[str] | None) -> Loaded:
-    raw = with_agent_defaults(read_config(path, environ))
+    raw = filled(read_config(path, environ))
     no_env_file = [fault for fault in raw.faults if fault.key == "env_file"]  # then what it sets is not missing, too
     missing = [fault for fault in no_env_file or raw.faults if needs is None or _section(fault) in needs]
     unfilled = {fault.key for fault in raw.faults}
@@ -63,7 +62,7 @@ def _load(path: Path, environ: Mapping[str, str], needs: Sequence[str] | None) -
     jobs, wrong = read_fleet_file(
         raw,
         config,
-        lambda file: _agents(file, (config, faults) if file is raw else None),
+        lambda domain, file: _section_of(domain, file, (config, faults) if file is raw else None),
         look_up=needs is None and not no_env_file,
         connectors=_connectors(raw),
     )
@@ -89,19 +88,19 @@ def _alerts_to(raw: Raw, config: BaseConfig) -> list[Fault]:
     return [raw.fault(("alerts", "to"), f"alerts.to: {no_connector(to, known)}")]
 
 
-def _agents(raw: Raw, checked: tuple[BaseConfig, list[Fault]] | None) -> tuple[dict[str, Any], list[Fault]]:
-    """The agents of a file, each as a model has checked it, and what is wrong with them.
+def _section_of(domain: Domain, raw: Raw, checked: tuple[BaseConfig, list[Fault]] | None) -> tuple[Any, list[Fault]]:
+    """A domain's section of a file as its model has checked it, and what is wrong with it.
 
     `checked`: the same for the whole file, where that is known.
     """
-    given = {"agents": raw.data["agents"]} if "agents" in raw.data else {}
+    name = str(domain.section)
+    given = {name: raw.data[name]} if name in raw.data else {}
     config, faults = checked if checked is not None else _validated(raw._replace(data=given), set())
-    found: Mapping[str, BaseModel] = config.agents.root  # type: ignore[attr-defined]  # of a domain
-    return {name: one.model_dump(exclude_none=True) for name, one in found.items() if name != DEFAULTS}, faults
+    return section_of(config, domain), faults
 
 
-def _place(fault: Fault) -> tuple[str, int]:
-    return fault.file, fault.line or 0
+def _place(fault: Fault) -> tuple[str, int, int]:
+    return fault.file, fault.line or 0, fault.column or 0
 
 
 def _section(fault: Fault) -> str:
@@ -118,12 +117,14 @@ def _validated(raw: Raw, unfilled: set[str]) -> tuple[BaseConfig, list[Fault]]:
             found: list[dict[str, Any]] = [
                 dict(one) for one in error.errors(include_url=False) if not _is_other_branch(dict(one))
             ]
-        places = [_in_file(raw, one["loc"]) for one in found]
-        for one, at in zip(found, places, strict=True):
-            if not _is_deeper(one, at, places) and not holds_any(at, removed):
+        every = [_in_file(raw, one["loc"]) for one in found]
+        wrong = [(one, at) for one, at in zip(found, every, strict=True) if not _is_deeper(one, at, every)]
+        for one, at in wrong:
+            if not holds_any(at, removed):
                 fault = _fault(raw, one)
                 if fault.key not in unfilled:
                     faults.setdefault(fault.key, fault)
+        places = [at for _, at in wrong]
         removed += places
         data = without(data, places)
 
@@ -195,8 +196,6 @@ def _sections(model: type[BaseModel], name: str) -> list[type[BaseModel]]:
 
 def _unknown(where: Where) -> str:
     above, key = where[:-1], str(where[-1])
-    if key in LATER.get(tuple(map(str, above)), ()):
-        return f"{'.'.join(map(str, where))} is not supported by this version yet: remove it, or use a later one."
     known = sorted(_keys_at(above))
     near = difflib.get_close_matches(key, known, n=1)
     hint = f"Did you mean {near[0]!r}?" if near else f"Known here: {', '.join(known)}."

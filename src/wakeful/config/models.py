@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from ipaddress import ip_network
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
@@ -11,11 +10,9 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from wakeful.errors import SchedulerError
 from wakeful.kernel.actions.drafts import check_name
+from wakeful.kernel.loop.sweep import DAY_MS, Retention
 from wakeful.triggers import zone_name
 from wakeful.triggers.durations import interval_ms
-
-LATER: Mapping[tuple[str, ...], tuple[str, ...]] = {}
-"""Keys of later versions, by section."""
 
 
 def _web_address(value: str) -> str:
@@ -87,6 +84,19 @@ class Section(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
+class Metrics(Section):
+    """Who reads /metrics, and how many jobs are named there."""
+
+    open: bool = False
+    per_job: Annotated[int, Field(ge=0, le=10_000)] = 0
+
+
+class Traces(Section):
+    """Where traces of runs are sent, over OTLP."""
+
+    endpoint: WebAddress
+
+
 class Server(Section):
     """Where the server listens, and by which names it may be called."""
 
@@ -95,6 +105,14 @@ class Server(Section):
     public_url: Annotated[WebAddress, AfterValidator(_origin)] | None = None
     allowed_hosts: list[Annotated[str, AfterValidator(_host)]] = []
     proxies: list[Annotated[str, AfterValidator(_network)]] = []
+    metrics: Metrics = Metrics()
+    traces: Traces | None = None
+
+
+def _whole_days(ms: int) -> int:
+    if ms < DAY_MS or ms % DAY_MS:
+        raise ValueError("must be whole days, such as 30d")
+    return ms
 
 
 class Limits(Section):
@@ -112,6 +130,21 @@ class Limits(Section):
         """What all agents together may use in a day, as `scheduler.agents.limit` takes it."""
         runs = self.runs_per_day if "runs_per_day" in self.model_fields_set else ...
         return {"runs_per_day": runs, "cost_per_day": self.cost_per_day, "tokens_per_day": self.tokens_per_day}
+
+
+class Kept(Section):
+    """How long, and how many, ended runs and other records are kept."""
+
+    age: Annotated[Duration, AfterValidator(_whole_days)] = Field(default="30d", validate_default=True)
+    runs_per_job: Annotated[int, Field(ge=1)] = 1000
+    slots: Annotated[Duration, AfterValidator(_whole_days)] = Field(default="365d", validate_default=True)
+    events: Annotated[int, Field(ge=1)] = 50_000
+    records: Annotated[int, Field(ge=1)] = 10_000
+
+    def rules(self) -> Retention:
+        """What the engine is told."""
+        days, slot_days = self.age // DAY_MS, self.slots // DAY_MS
+        return Retention(days, self.runs_per_job, slot_days, events=self.events, records=self.records)
 
 
 class CatchUp(Section):
@@ -143,4 +176,5 @@ class BaseConfig(Section):
     include: list[Annotated[str, Field(min_length=1)]] = []
     server: Server = Server()
     limits: Limits = Limits()
+    retention: Kept = Kept()
     defaults: Defaults = Defaults()

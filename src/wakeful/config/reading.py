@@ -154,6 +154,13 @@ def read_plain(path: Path) -> Raw:
     return raw._replace(data={key: value for key, value in data.items() if not key.startswith(EXTENSION)})
 
 
+def plain_data(path: Path, text: str) -> Any:
+    """The data of any YAML text, with the bounds of a configuration; `path` is what messages call it."""
+    data = _parse(path, text).data
+    _composed.cache_clear()
+    return data
+
+
 def _tolerant_env_file(raw: Raw, environ: Mapping[str, str]) -> dict[str, str]:
     try:
         return _env_file(raw, environ)
@@ -228,6 +235,8 @@ def _parse(path: Path, text: str) -> Raw:
         said = " ".join(str(getattr(error, "problem", None) or "it cannot be read").split())
         if "'\\t'" in said:
             said = "a line is indented with a tab: use spaces"
+        if said.startswith("expected alphabetic or numeric character") and _begins_with_star(text, mark):
+            said = 'a value that begins with * must be in quotes, such as cron: "*/5 * * * *"'
         if said == "but found another document":
             said = "a second document begins here, and one is all there may be"
         message = f"This is not YAML: {said}."
@@ -235,6 +244,11 @@ def _parse(path: Path, text: str) -> Raw:
         raise ConfigError([Fault(str(path), line, "", message, column)]) from None
     except RecursionError:
         raise ConfigError([Fault(str(path), None, "", f"The file is nested deeper than {DEEPEST} levels.")]) from None
+
+
+def _begins_with_star(text: str, mark: Any) -> bool:
+    """Whether YAML stopped at the first character after a star, which it takes for the name of an alias."""
+    return mark is not None and text.splitlines()[mark.line][: mark.column].endswith("*")
 
 
 @lru_cache(maxsize=1)
@@ -350,7 +364,7 @@ def _filled(raw: Raw, value: Any, where: Where, known: Mapping[str, str], faults
             return match[0][1:]  # $${NAME} is ${NAME}, literally
         raw.secrets.add(where)
         try:
-            return looked_up(match[2], raw.path.parent, known)
+            return looked_up(match[2], raw.path.parent, known, raw.path)
         except InvalidSetting as error:
             faults.append(raw.fault(where, f"{_shown(where)} {error}"))
             return ""

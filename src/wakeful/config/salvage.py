@@ -21,24 +21,35 @@ def holds_any(place: Where, places: Sequence[Where]) -> bool:
 def without(data: Any, places: Sequence[Where]) -> Any:
     """The data without what is at these places, or what they are missing in; always less than it was."""
     kept = data
-    for place in places:
-        kept = _without(kept, place, ())
-    return {} if kept == data else kept
+    for target in dict.fromkeys(_target(data, place) for place in places):
+        kept = _removed(kept, target)
+    return {} if kept == data or not target else kept
 
 
-def _without(data: Any, place: Where, above: Where) -> Any:
-    """A list goes as a whole, and an agent whose runner is missing or goes gets one."""
-    key = place[0] if place else None
-    if not isinstance(data, dict) or key is None or isinstance(key, int):
-        return None
-    is_runner = key == "runner" and len(above) == len(("agents", "NAME")) and above[0] == "agents"
-    if key not in data and not is_runner:
-        return None
-    rest = _without(data[key], place[1:], (*above, key)) if len(place) > 1 and key in data else None
-    if rest is None and is_runner and data.get(key) is not STAND_IN:
-        rest = STAND_IN
+def _target(data: Any, place: Where) -> Where:
+    """What goes for a place: itself, a list that it is in, or what it is missing in, unless that is an agent."""
+    for depth, key in enumerate(place):
+        if not isinstance(data, dict) or isinstance(key, int):
+            return place[:depth]
+        if key not in data:
+            return place[: depth + 1] if _is_runner(place[: depth + 1]) else place[:depth]
+        data = data[key]
+    return place
+
+
+def _is_runner(place: Where) -> bool:
+    return len(place) == len(("agents", "NAME", "runner")) and place[::2] == ("agents", "runner")
+
+
+def _removed(data: Any, target: Where, above: Where = ()) -> Any:
+    if not target or not isinstance(data, dict) or (target[0] not in data and not _is_runner((*above, *target))):
+        return data
+    key, rest = target[0], target[1:]
     others = {name: value for name, value in data.items() if name != key}
-    return others if rest is None else {**others, key: rest}
+    if rest:
+        return {**others, key: _removed(data[key], rest, (*above, key))}
+    needs_one = _is_runner((*above, key)) and data.get(key) is not STAND_IN
+    return {**others, key: STAND_IN} if needs_one else others
 
 
 def not_caused(others: Sequence[Fault], faults: Sequence[Fault]) -> list[Fault]:
@@ -49,4 +60,5 @@ def not_caused(others: Sequence[Fault], faults: Sequence[Fault]) -> list[Fault]:
 def _may_cause(fault: Fault, other: Fault) -> bool:
     first, second = fault.key.split("."), other.key.split(".")
     of_runner = first[2:3] == ["runner"] and first[:2] == second[:2] and "".join(second[2:3]) in OF_RUNNER
-    return of_runner or first[: len(second)] == second
+    is_another_key = second[2:3] == ["runner"] and len(second) > len(("agents", "NAME", "runner"))
+    return (of_runner and not is_another_key) or first[: len(second)] == second

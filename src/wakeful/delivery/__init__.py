@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from wakeful.delivery.post import Post
 from wakeful.errors import InvalidJob
 from wakeful.kernel.domain import Domain
-from wakeful.kernel.kinds import Kind
+from wakeful.kernel.kinds import Kind, without_hooks
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -40,6 +40,7 @@ __all__ = [
     "has_connectors",
     "node_of",
     "output_text",
+    "result_message",
     "role_of",
     "touch",
     "work_of",
@@ -125,7 +126,17 @@ def _released(tx: Transaction) -> None:
 
 domain = Domain(
     "delivery",
-    kinds=(Kind(DELIVERY, check_payload=_check, admin_only=True, internal=True, ended=_ended, rearmed=_rearmed),),
+    kinds=(
+        Kind(
+            DELIVERY,
+            check_payload=_check,
+            admin_only=True,
+            internal=True,
+            ended=_ended,
+            rearmed=_rearmed,
+            simulated=without_hooks,
+        ),
+    ),
     delivers=_delivers,
     released=_released,
     job_tables=("delivery_last",),
@@ -140,12 +151,23 @@ domain = Domain(
     },
     run_deliveries=_of_runs,
     given_up=_given_up,
+    measures="wakeful.delivery.views:measures",
     parts={"connectors": "wakeful.delivery.registry:Registry"},
     section="connectors",
     settings="wakeful.delivery.configuration:Connectors",
     install="wakeful.delivery.configuration:install_configured",
     reload="wakeful.delivery.configuration:reload_configured",
     routes="wakeful.delivery.routes:router",
+    by_id={
+        "dlv_": {
+            "show": "wakeful.delivery.commands:show_delivery",
+            "logs": "wakeful.delivery.commands:show_delivery",
+            "cancel": "wakeful.delivery.commands:cancel_message",
+            "retry": "wakeful.delivery.commands:requeue_messages",
+            "explain": "wakeful.delivery.views:explain_by_id",
+        }
+    },
+    held="wakeful.delivery.outbox:hold_pending",
     commands={"delivery": "wakeful.delivery.commands:deliveries", "connector": "wakeful.delivery.commands:connectors"},
 )
 
@@ -155,6 +177,7 @@ _OFFERED = {
     "About": "summary",
     "explained": "summary",
     "output_text": "summary",
+    "result_message": "results",
     "described": "summary",
     "work_of": "summary",
     "connector_for": "outbox",

@@ -85,7 +85,8 @@ def parts_for(service: Any, title: str, text: str, style: str) -> tuple[str, lis
     if title and (width(title) > limit // 2 or len(title) > title_most > 0):
         title, text = "", f"{title}\n\n{text}"
     room = limit - (width(title) + TITLE_EXTRA if title else 0)
-    return title, split(text if is_visible(text) else "-", limit, width, first=room)
+    parts = split(text if is_visible(text) else "-", limit, width, first=room)
+    return title, [part for part in parts if is_visible(part)]
 
 
 def _width_for(one: Any, style: str) -> Width:

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 
 import typer
 
-from wakeful import Scheduler
-from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.opening import change, now_ms, read, server_of
-from wakeful.cli.place import ConfigFile, Db, Place, chosen, nearest_config
-from wakeful.cli.saying import say, say_text
-from wakeful.cli.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
-from wakeful.cli.words import ago, count, moment_words
-from wakeful.cli.zones import shown_zone
+from wakeful.console.confirming import ask_before_final
+from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.opening import change, now_ms, read, server_of
+from wakeful.console.place import ConfigFile, Db, Place, chosen, nearest_config
+from wakeful.console.saying import say, say_text
+from wakeful.console.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
+from wakeful.console.words import ago, count, moment_words
+from wakeful.console.zones import shown_zone
 from wakeful.delivery import outbox
 from wakeful.delivery.chat import commands as chat_commands
 from wakeful.delivery.outbox import STATUSES
@@ -23,6 +23,7 @@ from wakeful.delivery.registry import Registry
 from wakeful.delivery.tables import Wanted
 from wakeful.delivery.views import delivery_number, get_delivery, list_connectors, list_deliveries
 from wakeful.errors import ConnectorNotFound, DeliveryNotFound, SchedulerError, ScheduleTriggerError
+from wakeful.scheduler import Scheduler
 from wakeful.triggers.moments import read_moment
 
 deliveries = typer.Typer(help="List messages, and send those that failed again.")
@@ -180,8 +181,9 @@ def requeue_messages(place: Place, ref: str | None, *, as_json: bool) -> None:
         say_note(f"No server is running on {place}: nothing is sent until one does (wakeful serve).")
 
 
-def cancel_message(place: Place, ref: str, *, as_json: bool) -> None:
+def cancel_message(place: Place, ref: str, *, yes: bool, as_json: bool) -> None:
     """Do not send a message that waits."""
+    ask_before_final(f"{ref} will not be sent.", yes=yes)
     number = delivery_number(ref)
 
     async def work(scheduler: Scheduler) -> dict[str, Any]:

@@ -223,6 +223,6 @@ def install_configured(scheduler: Scheduler, settings: Connectors, server: Serve
         url = server.public_url
 
         async def keep_address() -> None:
-            await scheduler.transact(lambda tx, _: tx.journal.set_meta({PUBLIC_URL: url}))
+            await scheduler.transact(lambda tx, _: tx.facts.put({PUBLIC_URL: url}))
 
         scheduler.before_start(keep_address)

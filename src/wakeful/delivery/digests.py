@@ -53,8 +53,10 @@ def _digest(tx: Transaction, context: Context, held: list[DeliveryRow], zone: st
         buttons = gathered(rows)
         number = context.new_id()
         row = DeliveryRow(
-            number, held[0].connector, held[0].recipient, "pending", 1, DIGEST, part.text, part.title, None, None, None,
-            None, None, json.dumps({"buttons": buttons}) if buttons else None, 0, 0, tx.now, None, tx.now,
+            id=number, connector=held[0].connector, recipient=held[0].recipient, status="pending", open=1,
+            kind=DIGEST, text=part.text, title=part.title, job_id=None, job=None, run_id=None, agent=None,
+            outcome=None, extra=json.dumps({"buttons": buttons}) if buttons else None, urgent=0, attempts=0,
+            next_at=tx.now, last_error=None, created_at=tx.now,
         )  # fmt: skip
         tx.of(Outbox).add(row)
         tx.of(Outbox).put_in_digest([item.id for item in rows], number)

@@ -147,7 +147,7 @@ def connector_for(tx: Transaction, to: str) -> str | None:
 def emit(tx: Transaction, what: str, row: DeliveryRow) -> None:
     """An event on the stream `delivery`; what is in the message stays out of it."""
     about = {"delivery": row.id, "connector": row.connector, "kind": row.kind, "job": row.job, "run": row.run_id}
-    tx.journal.emit("delivery", {"type": what, **{name: value for name, value in about.items() if value is not None}})
+    tx.events.emit("delivery", {"type": what, **{name: value for name, value in about.items() if value is not None}})
 
 
 # -- when a connector's job is due -------------------------------------------------------------------------------------
@@ -304,7 +304,7 @@ def requeue_all(tx: Transaction, context: Context, status: str) -> int:
         if name is not None:
             close_alert(tx, context, "delivery_failed", name)
     if connectors:
-        tx.journal.emit("delivery", {"type": "requeued_many", "count": len(connectors)})
+        tx.events.emit("delivery", {"type": "requeued_many", "count": len(connectors)})
     return len(connectors)
 
 

@@ -24,8 +24,8 @@ from wakeful.errors import ConnectorNotFound, InvalidSetting
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.actions.jobs import add_jobs
 from wakeful.kernel.engine.alerts import close_alert
-from wakeful.kernel.rules.option_fields import NAME
-from wakeful.kernel.views.outgoing import check_message
+from wakeful.kernel.model.outgoing import check_message
+from wakeful.kernel.rules.option_reading import NAME
 from wakeful.triggers import Interval
 
 if TYPE_CHECKING:
@@ -184,7 +184,10 @@ class Registry:
             rules = json.dumps(rules_data(entry.rules, self._scheduler.default_zone))
             before = known.get(name)
             position = before.position if before is not None else context.new_id()
-            row = ConnectorRow(name, entry.connector.type, position, 0, rules, entry.source, None)
+            row = ConnectorRow(
+                name=name, type=entry.connector.type, position=position, job_id=0, rules=rules, source=entry.source,
+                removed_at=None,
+            )  # fmt: skip
             row = row._replace(job_id=self._job(tx, context, name, before))
             outbox.put_connector(row)
             close_alert(tx, context, NO_CONNECTOR, name)
@@ -282,14 +285,16 @@ class Registry:
         def work(tx: Transaction, context: Context) -> None:
             status = "sent" if tried.ok else "unknown" if tried.unclear else "failed"
             outbox = tx.of(Outbox)
-            outbox.add(
-                DeliveryRow(
-                    number, name, to, status, 0, "test", said, "Test", None, None, None, None, None, None, 0, 1, None,
-                    tried.error, at, tx.now if tried.ok else None,
-                )
+            made = DeliveryRow(
+                id=number, connector=name, recipient=to, status=status, open=0, kind="test", text=said, title="Test",
+                job_id=None, job=None, run_id=None, agent=None, outcome=None, extra=None, urgent=0, attempts=1,
+                next_at=None, last_error=tried.error, created_at=at, sent_at=tx.now if tried.ok else None,
             )  # fmt: skip
+            outbox.add(made)
             known = None if tried.unclear else int(tried.ok)
-            outbox.begin_attempt(AttemptRow(context.new_id(), number, name, at, ms, known, tried.error))
+            outbox.begin_attempt(AttemptRow(
+                id=context.new_id(), delivery_id=number, connector=name, at=at, ms=ms, ok=known, error=tried.error,
+            ))  # fmt: skip
             row = find_connector(tx, name)
             if tried.ok and row is not None:  # its target takes messages: what waits need not wait for its turn
                 hasten(tx, name, tx.now)
@@ -307,7 +312,7 @@ def _address_people(tx: Transaction, context: Context, row: ConnectorRow, allowe
 
 def _served(tx: Transaction, *, but: int | None = None) -> set[str]:
     """The connectors that nodes which are alive brought along, one of them aside."""
-    nodes = [node for node in tx.journal.serving() if node.id != but]
+    nodes = [node for node in tx.members.serving() if node.id != but]
     labels = {str(label) for node in nodes for label in json.loads(node.details).get("labels", ())}
     return {label.removeprefix(LABEL) for label in labels if label.startswith(LABEL)}
 

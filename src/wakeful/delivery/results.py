@@ -37,7 +37,7 @@ def deliver_result(tx: Transaction, context: Context, job: JobDef, run: RunRow, 
     output = output_text(run.kind, json.loads(result.output) if result.output is not None else None)
     if on == "change" and not _is_change(tx, job.id, result, output):
         return
-    title, text = _written(tx, job, run, result, output)
+    title, text = result_message(tx, job, run, result, output)
     enqueue(
         tx,
         context,
@@ -57,15 +57,16 @@ def _is_change(tx: Transaction, job_id: int, result: Result, output: str) -> boo
 
 def node_of(tx: Transaction, run: RunRow | None) -> str | None:
     """The name of the node that a run was on."""
-    return tx.journal.node_names([run.node]).get(run.node) if run is not None and run.node is not None else None
+    return tx.nodes.names_of([run.node]).get(run.node) if run is not None and run.node is not None else None
 
 
-def _written(tx: Transaction, job: JobDef, run: RunRow, result: Result, output: str) -> tuple[str, str]:
+def result_message(tx: Transaction, job: JobDef, run: RunRow, result: Result, output: str) -> tuple[str, str]:
+    """Title and text of the message about a run that has ended."""
     run_id = ids.run_text(run.id)
     if result.outcome == "success":
         return success(job.name, output, run_id)
     state = tx.jobs.states([job.id]).get(job.id)
-    public = tx.journal.get_meta([PUBLIC_URL]).get(PUBLIC_URL)
+    public = tx.facts.of([PUBLIC_URL]).get(PUBLIC_URL)
     about = About(
         job.name,
         work_of(job.kind, json.loads(job.payload)),

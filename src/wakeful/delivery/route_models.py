@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from wakeful.api.strict import Strict
+from wakeful.routing.strict import Strict
 
 Status = Literal["pending", "sending", "sent", "failed", "unknown", "held", "expired"]
 

@@ -7,19 +7,18 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from wakeful.api import addresses
-from wakeful.api.auth import Operator, Viewer
-from wakeful.api.idempotency import answer, respond
-from wakeful.api.models import Page
-from wakeful.api.paging import LIMIT, Cursor, Limit, id_page
-from wakeful.api.problems import ApiError, answers
-from wakeful.api.wiring import Sched
 from wakeful.delivery import outbox
 from wakeful.delivery.registry import Registry, require_connector
 from wakeful.delivery.route_models import ConnectorOut, DeliveryOut, Requeue, Requeued, Status
 from wakeful.delivery.tables import Wanted
 from wakeful.delivery.views import delivery_number, delivery_text, get_delivery, list_connectors, list_deliveries
 from wakeful.errors import DeliveryNotFound
+from wakeful.routing import addresses
+from wakeful.routing.auth import Operator, Viewer
+from wakeful.routing.idempotency import answer, respond
+from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, id_page
+from wakeful.routing.problems import ApiError, answers
+from wakeful.routing.wiring import Sched
 
 router = APIRouter(tags=["deliveries"])
 

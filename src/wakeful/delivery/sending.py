@@ -37,8 +37,8 @@ from wakeful.kernel.rules.outcome import FAILURES, Noop, clean
 if TYPE_CHECKING:
     from wakeful.delivery.connector import Connector
     from wakeful.kernel.context import Context
+    from wakeful.kernel.model.run import Run
     from wakeful.kernel.rules.outcome import Result
-    from wakeful.kernel.views.models import Run
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
@@ -188,7 +188,9 @@ def take(tx: Transaction, context: Context, name: str) -> Taken | None:
         row = row._replace(status="sending", attempts=row.attempts + 1, next_at=None, regular_at=early)
         outbox.save(row)
         number = context.new_id()
-        outbox.begin_attempt(AttemptRow(number, row.id, name, now, None, None, None))
+        outbox.begin_attempt(AttemptRow(
+            id=number, delivery_id=row.id, connector=name, at=now, ms=None, ok=None, error=None,
+        ))  # fmt: skip
         return Taken(row, number)
     return None
 

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.delivery.routing import Interaction
 from wakeful.ids import first_id_at
+from wakeful.store.rows import Rows, Verbs, where
 
 if TYPE_CHECKING:
-    from wakeful.store.session import Row, Session
+    from wakeful.store.session import Row
 
 
 class DeliveryRow(NamedTuple):
@@ -89,8 +90,6 @@ class Wanted(NamedTuple):
     limit: int = 50
 
 
-_COLUMNS = ", ".join(DeliveryRow._fields)
-_SELECT = f"SELECT {_COLUMNS} FROM deliveries WHERE "
 REQUEUED = (
     "status = 'pending', open = 1, attempts = 0, spared = 0, regular_at = NULL, not_before = NULL, held_for = NULL, "
     "next_at = ?, queued_at = ?"
@@ -99,43 +98,51 @@ REQUEUED = (
 MOVED = "digest_id IS NULL AND kind <> 'test' AND (held_for IS NULL OR held_for = 'restore')"
 
 
-class Outbox:
+class Outbox(Verbs):
     """Verbs on deliveries."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _deliveries = Rows("deliveries", DeliveryRow)
+    _attempts = Rows("delivery_attempts", AttemptRow)
+    _connectors = Rows("connectors", ConnectorRow)
+    _interactions = Rows("interactions", Interaction)
 
     # -- deliveries ---------------------------------------------------------------------------------------------------
 
     def add(self, row: DeliveryRow) -> None:
-        self._session.insert_many("deliveries", DeliveryRow._fields, [row])
+        self._deliveries.add(row)
 
     def save(self, row: DeliveryRow) -> None:
-        self._session.update_many("deliveries", DeliveryRow._fields, [row])
+        self._deliveries.save(row)
 
     def get(self, number: int) -> DeliveryRow | None:
-        return _first(self._session.rows(f"{_SELECT}id = ?{self._session.lock_clause}", (number,)))
+        return self._deliveries.locked("WHERE id = ?", number)
 
     def failed_count(self, from_id: int) -> int:
         """How many made from that id on were given up."""
         sql = "SELECT count(*) FROM deliveries WHERE status = 'failed' AND id >= ? AND kind <> 'digest'"
-        return int(self._session.rows(sql, (from_id,))[0][0])
+        return self._count(sql, from_id)
 
     def by_dedupe(self, key: str) -> int | None:
         """The delivery with that key; no other transaction can store one before this one ends."""
         self._session.serialize(f"delivery:{key}")
-        found = self._session.rows("SELECT id FROM deliveries WHERE dedupe = ?", (key,))
-        return int(found[0][0]) if found else None
+        return self._number("SELECT id FROM deliveries WHERE dedupe = ?", key)
 
     def head(self, connector: str) -> DeliveryRow | None:
         """The oldest that waits to be sent there."""
-        sql = f"{_SELECT}connector = ? AND open = 1 ORDER BY id LIMIT 1{self._session.lock_clause}"
-        return _first(self._session.rows(sql, (connector,)))
+        return self._deliveries.locked("WHERE connector = ? AND open = 1 ORDER BY id LIMIT 1", connector)
+
+    def queued(self, connector: str, most: int) -> tuple[int, int | None]:
+        """How many wait to be sent there, at most `most`, and since when the first of them does."""
+        some = "SELECT id, created_at, queued_at FROM deliveries WHERE connector = ? AND open = 1 ORDER BY id LIMIT ?"
+        rows = self._session.rows(f"SELECT count(*) FROM ({some}) q", (connector, most))
+        first = self._session.rows(some, (connector, 1))
+        return int(rows[0][0]), max(int(first[0][1]), int(first[0][2] or 0)) if first else None
 
     def in_flight(self, connector: str) -> list[DeliveryRow]:
         """The deliveries recorded as being sent: one at most, and it is or was the head of the queue."""
-        sql = f"{_SELECT}connector = ? AND open = 1 AND status = 'sending' ORDER BY id LIMIT 10"
-        return [DeliveryRow._make(row) for row in self._session.rows(sql, (connector,))]
+        return self._deliveries.all(
+            "WHERE connector = ? AND open = 1 AND status = 'sending' ORDER BY id LIMIT 10", connector
+        )
 
     def hold_waiting(self, connector: str, until: int) -> int:
         """What waits and is not urgent waits for the end of quiet hours instead."""
@@ -189,11 +196,12 @@ class Outbox:
 
     def held(self, connector: str, limit: int) -> list[DeliveryRow]:
         """What is held there for quiet hours and in no digest yet, the oldest first."""
-        sql = (
-            f"{_SELECT}connector = ? AND held_for IS NOT NULL AND held_for = 'quiet' AND digest_id IS NULL "
-            "ORDER BY id LIMIT ?"
+        return self._deliveries.all(
+            "WHERE connector = ? AND held_for IS NOT NULL AND held_for = 'quiet' AND digest_id IS NULL "
+            "ORDER BY id LIMIT ?",
+            connector,
+            limit,
         )
-        return [DeliveryRow._make(row) for row in self._session.rows(sql, (connector, limit))]
 
     def put_in_digest(self, numbers: Sequence[int], digest: int) -> None:
         self._session.update_many("deliveries", ("id", "digest_id"), [(number, digest) for number in numbers])
@@ -226,17 +234,9 @@ class Outbox:
         )
 
     def matching(self, wanted: Wanted) -> list[DeliveryRow]:
-        conditions, params = ["1 = 1"], list[object]()
-        for name in ("status", "connector", "job", "agent"):
-            value = getattr(wanted, name)
-            if value is not None:
-                conditions.append(f"{name} = ?")
-                params.append(value)
-        if wanted.before is not None:
-            conditions.append("id < ?")
-            params.append(wanted.before)
-        sql = f"{_SELECT}{' AND '.join(conditions)} ORDER BY id DESC LIMIT ?"
-        return [DeliveryRow._make(row) for row in self._session.rows(sql, (*params, wanted.limit))]
+        said = [(f"{name} = ?", getattr(wanted, name)) for name in ("status", "connector", "job", "agent")]
+        clause, params = where([*said, ("id < ?", wanted.before)])
+        return self._deliveries.all(f"{clause} ORDER BY id DESC LIMIT ?", *params, wanted.limit)
 
     def of_runs(self, run_ids: Sequence[int]) -> list[Row]:
         """(run, id, connector, status, error) of everything sent about these runs."""
@@ -257,11 +257,8 @@ class Outbox:
 
     def prune_below(self, number: int, limit: int) -> int:
         """The same, below an id."""
-        found = self._session.rows(
-            "SELECT id FROM deliveries WHERE id < ? AND open = 0 AND held_for IS NULL ORDER BY id LIMIT ?",
-            (number, limit),
-        )
-        numbers = [int(row[0]) for row in found]
+        sql = "SELECT id FROM deliveries WHERE id < ? AND open = 0 AND held_for IS NULL ORDER BY id LIMIT ?"
+        numbers = self._column(sql, number, limit)
         if numbers:
             self._session.delete_in("delivery_attempts", "delivery_id", numbers)
             self._session.delete_in("deliveries", "id", numbers)
@@ -270,7 +267,7 @@ class Outbox:
     # -- attempts -----------------------------------------------------------------------------------------------------
 
     def begin_attempt(self, row: AttemptRow) -> None:
-        self._session.insert_many("delivery_attempts", AttemptRow._fields, [row])
+        self._attempts.add(row)
 
     def end_attempt(self, number: int, *, ok: bool | None, error: str | None, ms: int | None) -> None:
         self._session.execute(
@@ -290,15 +287,12 @@ class Outbox:
 
     def attempts(self, delivery: int) -> list[AttemptRow]:
         """The latest 500, in order."""
-        fields = ", ".join(AttemptRow._fields)
-        sql = f"SELECT {fields} FROM delivery_attempts WHERE delivery_id = ? ORDER BY id DESC LIMIT 500"
-        return [AttemptRow._make(row) for row in self._session.rows(sql, (delivery,))][::-1]
+        return self._attempts.all("WHERE delivery_id = ? ORDER BY id DESC LIMIT 500", delivery)[::-1]
 
     def attempts_of(self, deliveries: Sequence[int]) -> dict[int, list[AttemptRow]]:
         """Those of many messages, in order."""
         found: dict[int, list[AttemptRow]] = {}
-        rows = self._session.select_in(AttemptRow._fields, "delivery_attempts", "delivery_id", deliveries)
-        for row in sorted(map(AttemptRow._make, rows)):
+        for row in sorted(self._attempts.among("delivery_id", deliveries)):
             found.setdefault(row.delivery_id, []).append(row)
         return found
 
@@ -308,36 +302,26 @@ class Outbox:
             "SELECT at FROM delivery_attempts WHERE connector = ? AND at > ? AND at <= ? "
             "ORDER BY at DESC LIMIT 1 OFFSET ?"
         )
-        found = self._session.rows(sql, (connector, *span, times - 1))
-        return int(found[0][0]) if found else None
+        return self._number(sql, connector, *span, times - 1)
 
     # -- connectors and interactions ----------------------------------------------------------------------------------
 
     def connectors(self, *, removed: bool = False) -> list[ConnectorRow]:
         """In the order in which they were first registered."""
-        where = "" if removed else " WHERE removed_at IS NULL"
-        sql = f"SELECT {', '.join(ConnectorRow._fields)} FROM connectors{where} ORDER BY position"
-        return [ConnectorRow._make(row) for row in self._session.rows(sql)]
+        return self._connectors.all(f"{'' if removed else 'WHERE removed_at IS NULL'} ORDER BY position")
 
     def put_connector(self, row: ConnectorRow) -> None:
-        changed = ", ".join(f"{name} = excluded.{name}" for name in ConnectorRow._fields[1:])
-        self._session.insert_many(
-            "connectors", ConnectorRow._fields, [row], f"ON CONFLICT (name) DO UPDATE SET {changed}"
-        )
+        self._connectors.put(row, key=("name",))
 
     def serialize(self) -> None:
         """Lock: no other transaction changes connectors until this one ends."""
         self._session.serialize("connectors")
 
     def touch(self, item: Interaction) -> None:
-        changed = ", ".join(f"{name} = excluded.{name}" for name in ("sender", "at", "id"))
-        self._session.insert_many(
-            "interactions", Interaction._fields, [item], f"ON CONFLICT (agent, connector) DO UPDATE SET {changed}"
-        )
+        self._interactions.put(item, key=("agent", "connector"))
 
     def interactions(self) -> list[Interaction]:
-        sql = f"SELECT {', '.join(Interaction._fields)} FROM interactions ORDER BY at DESC, id DESC LIMIT 1000"
-        return [Interaction._make(row) for row in self._session.rows(sql)]
+        return self._interactions.all("ORDER BY at DESC, id DESC LIMIT 1000")
 
     # -- changes ------------------------------------------------------------------------------------------------------
 
@@ -352,7 +336,3 @@ class Outbox:
             [(job_id, outcome, output_hash)],
             "ON CONFLICT (job_id) DO UPDATE SET outcome = excluded.outcome, hash = excluded.hash",
         )
-
-
-def _first(rows: list[Row]) -> DeliveryRow | None:
-    return DeliveryRow._make(rows[0]) if rows else None

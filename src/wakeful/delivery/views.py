@@ -10,11 +10,15 @@ from typing import TYPE_CHECKING, Any
 from wakeful import ids
 from wakeful.delivery.tables import AttemptRow, ConnectorRow, DeliveryRow, Outbox, Wanted
 from wakeful.errors import DeliveryNotFound
+from wakeful.kernel.model.measures import Measure
 from wakeful.kernel.views.explain import Explanation
 from wakeful.triggers.moments import iso, read_moment, spoken
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
+
+MOST = 10_000  # messages of a connector that are counted
+MOST_CONNECTORS = 100
 
 
 def delivery_text(number: int) -> str:
@@ -121,6 +125,11 @@ _STANDS = {
 }
 
 
+def explain_by_id(tx: Transaction, ref: str, zone: tzinfo) -> Explanation:
+    """The same for an id."""
+    return explain_delivery(tx, delivery_number(ref), zone)
+
+
 def explain_delivery(tx: Transaction, number: int, zone: tzinfo = UTC) -> Explanation:
     """What a message is, where it stands and why, with times of that zone."""
     found = get_delivery(tx, number)
@@ -135,3 +144,16 @@ def explain_delivery(tx: Transaction, number: int, zone: tzinfo = UTC) -> Explan
     if found["status"] != "sent" and found["last_error"]:
         sentences.append(f"Why: {found['last_error'].rstrip('.')}.")
     return Explanation(found["id"], sentences, found)
+
+
+def measures(tx: Transaction) -> list[Measure]:
+    """What waits in the outbox, by connector, for `/metrics`."""
+    outbox = tx.of(Outbox)
+    queued = {(row.name,): outbox.queued(row.name, MOST) for row in outbox.connectors()[:MOST_CONNECTORS]}
+    ages = {key: (tx.now - since) / 1000 if since is not None else 0 for key, (_, since) in queued.items()}
+    return [
+        Measure("wakeful_outbox_pending", "Messages that wait to be sent.", ("connector",),
+                {key: count for key, (count, _) in queued.items()}),
+        Measure("wakeful_outbox_oldest_seconds", "How long the first of them has waited.", ("connector",),
+                {key: max(0, age) for key, age in ages.items()}),
+    ]  # fmt: skip

@@ -17,7 +17,8 @@ CONFIG_ALERT = "config"
 domain = Domain(
     "fleet",
     job_tables=("fleet_jobs",),
+    simulated_tables=("fleets", "fleet_files", "fleet_jobs"),
     alerts={CONFIG_ALERT: "the configuration file has a mistake, or a change of it waits for a person"},
     section="jobs",
-    settings="wakeful.fleet.configuration:Jobs",
+    settings="wakeful.config.job_schema:Jobs",
 )

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import ids
+from wakeful.config.entries import FleetFile, forms
 from wakeful.counting import counted
 from wakeful.domains import domains
 from wakeful.errors import JobExists, SchedulerError
 from wakeful.fleet import CONFIG_ALERT
-from wakeful.fleet.entries import FleetFile, forms
 from wakeful.fleet.planning import Owned, Plan, Terms, Update, Wanted, make_plan
 from wakeful.fleet.tables import Fleets, OwnedRow
 from wakeful.kernel.actions import jobs as job_actions
@@ -75,7 +75,7 @@ def ready_fleet(scheduler: Scheduler, file: FleetFile) -> Fleet:
 
 
 def terms_of(file: FleetFile, now: int) -> Terms:
-    names = {part: key for _, form in forms().values() for part, key in form.names.items()}
+    names = {field.stored: field.name for form in forms().values() for field in form.fields if field.stored}
     return Terms(now, file.zone, names)
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from wakeful.kernel.actions.drafts import Draft
+from wakeful.kernel.hooks import Draft
 from wakeful.kernel.rules.options import as_written, from_text
 from wakeful.kernel.rules.policy import next_start, trigger_of, trigger_text
 from wakeful.store.records import JobDef, JobState
@@ -159,7 +159,7 @@ def _in_words(update: Update, terms: Terms) -> dict[str, Change]:
 
 def _words(old: Trigger, new: Trigger) -> Change:
     """What people read; where that is the same for both, what is stored."""
-    pair = (old.describe(), new.describe())
+    pair = (old.brief(), new.brief())
     return pair if pair[0] != pair[1] else (old.to_data(), new.to_data())
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.store.rows import Rows, Verbs
 
 
 class OwnedRow(NamedTuple):
@@ -27,11 +26,11 @@ class AppliedRow(NamedTuple):
     at: int
 
 
-class Fleets:
+class Fleets(Verbs):
     """Verbs on fleets, the files they came from and the jobs they own."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _files = Rows("fleet_files", AppliedRow, ("place", "hash", "applied_at"))
+    _owned = Rows("fleet_jobs", OwnedRow)
 
     def lock(self) -> None:
         """Be the only one who applies a file until the transaction ends."""
@@ -40,8 +39,7 @@ class Fleets:
     def applied_from(self, fleet: str, place: str) -> str | None:
         """The hash of what that place last applied."""
         sql = "SELECT hash FROM fleet_files WHERE fleet = ? AND place = ?"
-        found = self._session.rows(sql, (fleet, place))
-        return str(found[0][0]) if found else None
+        return self._text(sql, fleet, place)
 
     def record(self, fleet: str, place: str, file_hash: str, references: Sequence[str], now: int) -> None:
         """This file is what the fleet is from now on."""
@@ -61,15 +59,13 @@ class Fleets:
     def latest(self, fleet: str) -> AppliedRow | None:
         """The file that was applied last."""
         sql = (
-            "SELECT f.place, f.hash, f.applied_at FROM fleet_files f JOIN fleets l ON l.name = f.fleet "
+            f"SELECT {self._files.of('f')} FROM fleet_files f JOIN fleets l ON l.name = f.fleet "
             "AND l.hash = f.hash AND l.applied_at = f.applied_at WHERE f.fleet = ? ORDER BY f.place LIMIT 1"
         )
-        found = self._session.rows(sql, (fleet,))
-        return AppliedRow(str(found[0][0]), str(found[0][1]), int(found[0][2])) if found else None
+        return next(iter(self._files.answered(sql, fleet)), None)
 
     def owned(self, fleet: str) -> list[OwnedRow]:
-        columns, source = OwnedRow._fields, "fleet_jobs WHERE fleet = ?"
-        return [OwnedRow._make(row) for row in self._session.bulk(columns, source, (fleet,))]
+        return self._owned.all("WHERE fleet = ?", fleet)
 
     def owners(self, job_ids: Sequence[int]) -> dict[int, str]:
         """Which of these jobs belong to a fleet, and to which."""
@@ -78,6 +74,4 @@ class Fleets:
 
     def own(self, rows: Sequence[OwnedRow]) -> None:
         if rows:
-            said = "fleet = excluded.fleet, enabled = excluded.enabled, notes = excluded.notes"
-            conflict = f"ON CONFLICT (job_id) DO UPDATE SET {said}"
-            self._session.insert_many("fleet_jobs", OwnedRow._fields, rows, conflict)
+            self._owned.put(*rows, key=("job_id",))

@@ -7,24 +7,23 @@ used changes nothing, neither jobs nor what else is in the file, and opens one a
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from wakeful.clock import VirtualClock, sleep
+from wakeful.clock import VirtualClock
 from wakeful.errors import SchedulerError, StoreError
 from wakeful.fleet import CONFIG_ALERT, DEFAULT_FLEET
 from wakeful.fleet.applying import apply_fleet, check_fleet, place_of, ready_fleet, replaced_by, terms_of
 from wakeful.fleet.tables import AppliedRow, Fleets
 from wakeful.kernel.engine.alerts import close_alert, open_alert
-from wakeful.kernel.parking import Unsettled
+from wakeful.kernel.rules.parking import Unsettled
+from wakeful.services import Service
 from wakeful.threads import room
 
 if TYPE_CHECKING:
-    from wakeful.fleet.entries import FleetFile
+    from wakeful.config.entries import FleetFile
     from wakeful.fleet.planning import Plan
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
@@ -50,8 +49,8 @@ class Beside(Protocol):
         """Whether what was read last is what holds."""
 
 
-class FileWatch:
-    """A companion of a scheduler: applies its file before the first turn, and whenever it changes.
+class FileWatch(Service):
+    """Beside the engine of a scheduler: applies its file before the first turn, and whenever it changes.
 
     Where that is refused at the start, nothing that the file owns starts here until it is settled: the file was
     changed, or a person applied it or another one.
@@ -65,6 +64,7 @@ class FileWatch:
         included: Callable[[FleetFile | None], Iterable[Path]],
         beside: Beside | None = None,
     ) -> None:
+        super().__init__(f"the watch over {path.name}", LOOK_S)
         self._scheduler = scheduler
         self._path = path
         self._load = load
@@ -75,7 +75,7 @@ class FileWatch:
         self._latest: AppliedRow | None = None  # what was applied last, when the file was refused at the start
         self._unsettled: Unsettled | None = None
         self._reported = ""  # the mistake that was last reported
-        self._task: asyncio.Task[None] | None = None
+        self._before: Signature | None = None  # the state of the file at the last look
         self._notes: list[Note] | None = None  # what is to be logged of a start, once the server is there
 
     async def prepare(self) -> None:
@@ -100,28 +100,20 @@ class FileWatch:
             self._notes.append((level, text, *values))
 
     def begin(self) -> None:
-        """The engine runs."""
-        self._task = asyncio.get_running_loop().create_task(self._watch())
+        self._before = None
+        super().begin()
 
-    async def end(self) -> None:
-        """Nothing more is applied."""
-        if self._task is not None:
-            self._task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await self._task
-
-    async def _watch(self) -> None:
-        before: Signature | None = None
-        while True:
-            seen = await self._aside(self._signature)
-            if self._unsettled is not None and await self._was_settled():
-                self._release()
-                self._taken = None
-            if seen != self._taken and (self._taken is None or seen == before):
-                self._taken = seen if await self._safely() else self._taken
-            before = seen
-            await sleep(LOOK_S)
+    async def run_once(self) -> None:
+        """Look at the file; apply it once it has changed and is whole."""
+        if self._before is not None:  # a server that has not said yet what became of the file does so now
             self.report()
+        seen = await self._aside(self._signature)
+        if self._unsettled is not None and await self._was_settled():
+            self._release()
+            self._taken = None
+        if seen != self._taken and (self._taken is None or seen == self._before):
+            self._taken = seen if await self._safely() else self._taken
+        self._before = seen
 
     async def _safely(self, *, is_start: bool = False) -> bool:
         """After an error with one state of the file, the next one is looked at; False where it is tried again."""

@@ -16,14 +16,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.kernel.domain import Domain
-from wakeful.kernel.kinds import Kind, WrittenForm
+from wakeful.kernel.kinds import Kind
 from wakeful.triggers import from_ms
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
     from wakeful.http.settings import HttpSettings
-    from wakeful.kernel.views.models import Run
+    from wakeful.kernel.hooks import Writer
+    from wakeful.kernel.model.run import Run
     from wakeful.scheduler import Scheduler
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef
 
 __all__ = ["HTTP", "Answered", "HttpSettings", "Poster", "domain", "install"]
 
@@ -53,6 +56,12 @@ def _check(payload: Any) -> None:
     RequestSpec.from_payload(payload)
 
 
+def _check_writer(_: Transaction, writer: Writer, payload: str, before: JobDef | None) -> None:
+    from wakeful.http.guarding import check_writer
+
+    check_writer(writer, payload, before)
+
+
 def _redact(payload: Any) -> Any:
     from wakeful.http.secrets import redacted
 
@@ -62,12 +71,6 @@ def _redact(payload: Any) -> Any:
 def _guarded(payload: Any) -> Any:
     """Marked as written over the network; what the caller says about that does not count."""
     return {**payload, "guarded": True} if isinstance(payload, dict) else payload
-
-
-def _written() -> WrittenForm:
-    from wakeful.http.written import FORM  # loaded with the first file
-
-    return FORM
 
 
 async def _execute(run: Run, _: Path) -> Any:
@@ -83,15 +86,19 @@ domain = Domain(
             HTTP,
             handler=_execute,
             check_payload=_check,
+            check_writer=_check_writer,
             options={"timeout": "1m"},
             from_outside=_guarded,
             redact=_redact,
-            written=_written,
+            fields="wakeful.http.fields:FIELDS",
+            finish="wakeful.http.fields:finish",
         ),
     ),
     section="server.outbound",
     settings="wakeful.http.configuration:Outbound",
     install="wakeful.http.configuration:install_configured",
+    obstacles={HTTP: "wakeful.http.oddities:oddities"},
+    run_here={HTTP: "wakeful.http.configuration:prepare_here"},
 )
 
 

@@ -12,8 +12,8 @@ from wakeful.http.secrets import secret_values, without
 from wakeful.http.sending import Sender, SendingFailed
 from wakeful.http.settings import HttpSettings
 from wakeful.http.spec import RequestSpec
+from wakeful.kernel.model.run import Run
 from wakeful.kernel.rules.outcome import Failed, Output, TransientError
-from wakeful.kernel.views.models import Run
 from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import from_ms
 

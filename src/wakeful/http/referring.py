@@ -6,31 +6,19 @@ this process's environment wherever it wants.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from wakeful.errors import InvalidJob, InvalidSetting
-from wakeful.references import REFERENCE, filled, looked_up, references_in
+from wakeful.references import REFERENCE, filled, looked_up, map_texts, references_below, references_in
 
 PARTS = ("url", "headers", "body")
 
 
-def map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """The value with every text in it changed; names of fields stay."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, Mapping):
-        return {name: map_texts(one, change) for name, one in value.items()}
-    return [map_texts(one, change) for one in value] if isinstance(value, list | tuple) else value
-
-
 def refers(value: Any) -> bool:
     """Whether any text in it has a reference."""
-    if isinstance(value, str):
-        return any(references_in(value))
-    parts = value.values() if isinstance(value, Mapping) else value if isinstance(value, list | tuple) else ()
-    return any(refers(one) for one in parts)
+    return any(references_below(value))
 
 
 def sample(payload: Mapping[str, Any]) -> dict[str, Any]:

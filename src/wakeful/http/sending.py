@@ -22,6 +22,7 @@ from wakeful.http.settings import HttpSettings
 from wakeful.http.spec import RequestSpec
 from wakeful.outbound import WebAddress, read_address
 from wakeful.threads import room
+from wakeful.trace_context import trace_headers
 
 REDIRECTS = (301, 302, 303, 307, 308)
 REDIRECTS_MOST = 5
@@ -157,7 +158,8 @@ def first_hop(spec: RequestSpec) -> Hop:
     """The request as the job says it; a user and password in the address are sent as they are meant."""
     address = read_address(spec.url)
     given = {name.lower() for name in spec.headers}
-    headers = {**{name: value for name, value in _OWN.items() if name.lower() not in given}, **spec.headers}
+    own = {**_OWN, **trace_headers()}
+    headers = {**{name: value for name, value in own.items() if name.lower() not in given}, **spec.headers}
     if address.user is not None and "authorization" not in given:
         headers["Authorization"] = f"Basic {basic(address)}"
     body = spec.body.encode() if spec.body is not None else None

@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 from typing import NamedTuple
 
-from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.kinds import Kinds
-from wakeful.kernel.parking import FILE, Unsettled, serves
+from wakeful.kernel.rules.lease_times import LeaseTimes
+from wakeful.kernel.rules.parking import FILE, Unsettled, serves
 
 
 class Context(NamedTuple):

@@ -13,16 +13,12 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from wakeful import ids
-from wakeful.kernel.engine import alerts
-from wakeful.kernel.kinds import Alerted, Delivers, Joined, Kind, Released, Swept
-from wakeful.kernel.rules import undoing
-from wakeful.kernel.views import events, outgoing, reasons, stories
-from wakeful.store import schema_version, tables
+from wakeful.kernel.hooks import Alerted, Delivers, Joined, Released, Swept
+from wakeful.kernel.kinds import Kind
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
-    from wakeful.kernel.views.stories import Phases, Standing, Story
+    from wakeful.kernel.model.stories import Phases, Standing, Steps, Story, Watched
     from wakeful.store.interface import Transaction
 
 
@@ -55,6 +51,35 @@ class FileChanges(NamedTuple):
     @property
     def is_empty(self) -> bool:
         return not (self.create or self.update or self.remove or self.wrong)
+
+
+class Remedy(NamedTuple):
+    """What a simulation says about starts that were refused for a reason."""
+
+    note: str  # the kind of its note
+    advice: str  # a sentence: what would mend it
+
+
+class Budget(NamedTuple):
+    """What may be used in a day, and what was used today; amounts of money in units, None: without a limit."""
+
+    owner: str | None  # whose it is; None: of all together
+    zone: str  # of its days
+    runs: int | None
+    cost: float | None
+    tokens: int | None
+    used_runs: int = 0
+    used_cost: float = 0.0
+    used_tokens: int = 0
+
+
+class Spending(NamedTuple):
+    """Whose runs count toward which budget."""
+
+    kinds: tuple[str, ...]  # of the jobs that it knows
+    owner_of: Callable[[str, str], str | None]  # whose runs those of a job are, by its name and payload
+    leads_to: Callable[[str, str], str | None]  # the job that each run of this one starts, if it does
+    budgets: Sequence[Budget]
 
 
 class Applicable(Protocol):
@@ -147,12 +172,28 @@ class Domain(NamedTuple):
     started_when: Mapping[str, str] = MappingProxyType({})
     """By kind: when it starts those of its jobs that have no times, to follow "runs"."""
 
+    watched: Mapping[str, Watched] = MappingProxyType({})
+    """By kind: what its jobs, which run elsewhere, show as `monitor`, from trigger, state and the time."""
+
     run_phases: Mapping[str, Phases] = MappingProxyType({})
     """By kind: the phases of runs, for everybody who looks at them, where the engine gives them none."""
+    run_steps: Mapping[str, Steps] = MappingProxyType({})
+    """By kind: the steps of runs, by run, for everybody who looks at them."""
     run_deliveries: Callable[[Transaction, Sequence[int]], Mapping[int, list[dict[str, Any]]]] | None = None
     """What was sent about runs, by run, for everybody who looks at them."""
     given_up: Callable[[Transaction, int], int] | None = None
     """How many messages made from an id on were given up, for the verdict."""
+
+    measures: Reference | None = None
+    """`(tx) -> Iterable[Measure]`: further figures for `/metrics`, each at a cost that does not grow with the store."""
+
+    # Foreseen
+    simulated_tables: tuple[str, ...] = ()
+    """Tables whose rows a simulation starts with, such as what a budget has spent today."""
+    remedies: Mapping[str, Remedy] = MappingProxyType({})
+    """By reason for which a kind refuses a start: what a simulation calls that, and what a person can do about it."""
+    spending: Reference | None = None
+    """`(tx) -> Spending`: whose budget each job uses, and what budgets there are."""
 
     # Surfaces
     parts: Mapping[str, Reference] = MappingProxyType({})
@@ -161,14 +202,39 @@ class Domain(NamedTuple):
     """Its section of `wakeful.yaml`, such as `deliveries` or `server.sessions`."""
     settings: Reference | None = None
     """The pydantic model of that section."""
+    fill: Reference | None = None
+    """`(file, main) -> file`: adds to its section before that is checked; `main` is the file that includes this one."""
+    reads_jobs: Reference | None = None
+    """`(terms) -> SectionReader`: reads the jobs that its section stands for, see `config/jobs_file.py`."""
     reload: Reference | None = None
     """`async (scheduler, settings) -> None`: takes over what changed in its section while the server runs."""
     apply: Reference | None = None
     """`(scheduler, settings) -> Applicable`: what `wakeful plan` shows and `wakeful apply` does beside the jobs."""
     install: Reference | None = None
     """`(scheduler, settings, server) -> None`: registers handlers and background services when a server starts."""
+    by_id: Mapping[str, Mapping[str, Reference]] = MappingProxyType({})
+    """By what ids of its things begin with: what commands about jobs and runs do with these ids.
+
+    `show`, `logs`, `retry`: `(place, ref, *, as_json) -> None`; `cancel` also takes `yes`. `explain`:
+    `(tx, ref, zone) -> Explanation`.
+    """
+    obstacles: Mapping[str, Reference] = MappingProxyType({})
+    """By kind: `(payload, folder) -> list[str]`, what looks wrong about a job on this machine, as sentences.
+
+    `folder` is where it would run if it does not say where; None where that is not known.
+    """
+    held: Reference | None = None
+    """`(tx) -> None`: holds back what it would send, in a copy of a store in which everything is held."""
+    run_here: Mapping[str, Reference] = MappingProxyType({})
+    """By kind, of those that `wakeful run` can run without a server: `(scheduler, job, file) -> str | None`.
+
+    It prepares the scheduler with what the configuration file says, if there is one, and returns what to tell the
+    person after the run.
+    """
     routes: Reference | tuple[Reference, ...] = ()
     """A FastAPI router, or several, each with its whole prefix: one included in another is not seen."""
+    job_secrets: Mapping[str, Reference] = MappingProxyType({})
+    """By kind: `async (scheduler, job_id, server) -> {part: {name: secret}}`, for callers who may change the job."""
     open_paths: tuple[str, ...] = ()
     """Path prefixes of its public routes, where the rest of the path is the secret: no token, and any body."""
     cut_paths: Mapping[str, int] = MappingProxyType({})
@@ -186,26 +252,3 @@ def load(reference: Reference) -> Any:
 def load_routers(domain: Domain) -> list[Any]:
     """The FastAPI routers of a domain."""
     return [load(one) for one in ((domain.routes,) if isinstance(domain.routes, str) else domain.routes)]
-
-
-def declare(domain: Domain) -> Domain:
-    """Register a domain's descriptions, ids, tables and scripts with the parts of the kernel that use them."""
-    alerts.MEANINGS.update(domain.alerts)
-    reasons.REASONS.update(domain.skip_reasons)
-    reasons.STARTED_BY.update(domain.start_reasons)
-    stories.STORIES.update(domain.stories)
-    stories.STANDINGS.update(domain.standings)
-    stories.STARTED_WHEN.update(domain.started_when)
-    stories.PHASES.update(domain.run_phases)
-    events.STREAMS.update(dict.fromkeys(domain.streams))
-    events.ID_FIELDS.update(domain.id_prefixes)
-    undoing.TAKEN_BACK_BY.update(domain.undo)
-    ids.PREFIXES.update(domain.id_prefixes.values())
-    tables.PRECIOUS.update(dict.fromkeys(domain.precious_tables))
-    if domain.run_deliveries is not None:
-        outgoing.SOURCES[domain.name] = domain.run_deliveries
-    if domain.given_up is not None:
-        outgoing.GIVEN_UP[domain.name] = domain.given_up
-    if domain.migrations is not None:
-        schema_version.FOLDERS[domain.name] = domain.migrations
-    return domain

@@ -12,81 +12,42 @@ import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from wakeful.errors import InvalidJob
+from wakeful.kernel.hooks import (
+    Admit,
+    Alerted,
+    ByHand,
+    CheckWriter,
+    Claimed,
+    Delivers,
+    Ended,
+    Hooks,
+    Joined,
+    Overdue,
+    Rearmed,
+    Released,
+    Reported,
+    Resumed,
+    SetBack,
+    Spread,
+    Stored,
+    Succeeded,
+    Swept,
+    TakesLanes,
+    Waiting,
+)
 
 if TYPE_CHECKING:
-    from wakeful.kernel.actions.drafts import Draft
-    from wakeful.kernel.context import Context
-    from wakeful.kernel.engine.alerts import Notice
-    from wakeful.kernel.rules.outcome import Result
-    from wakeful.kernel.views.models import Run
+    from wakeful.kernel.model.run import Run
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import JobDef, JobState, RunRow
+    from wakeful.store.records import JobDef
     from wakeful.triggers import Trigger
 
 Handler = Callable[["Run"], Any]
 AnyHandler = Callable[["Run"], Any] | Callable[[], Any]
 """What users register: a function of the run, or one without arguments."""
-
-
-class Refused(NamedTuple):
-    """A start that a kind does not admit now.
-
-    Without `until` a slot is passed over and a requested start is cancelled. With it, either waits until then. An empty
-    reason with `until`: it could not be decided, because another node decides about the same; that is not counted.
-    """
-
-    reason: str  # one of the reasons the kind's domain explains
-    detail: str | None = None
-    until: int | None = None  # epoch milliseconds
-
-
-class WrittenForm(NamedTuple):
-    """How a job of a kind is written in a configuration file, beside what every job takes."""
-
-    key: str
-    """The key that says a job is of this kind, such as `command`."""
-    fields: Mapping[str, Callable[[Any, Path], Mapping[str, Any]]]
-    """Each key of the kind, with what it adds to the payload; given what is written and the file's folder."""
-    finish: Callable[[dict[str, Any], Path], Mapping[str, Any]] = lambda payload, _: payload
-    """The whole payload, from what the keys gave and the file's folder."""
-    with_references: frozenset[str] = frozenset()
-    """The keys whose texts may hold `${NAME}`: the payload keeps it, and the kind looks it up when it runs."""
-    names: Mapping[str, str] = MappingProxyType({})
-    """Parts of the payload that have another name in the file, and that name."""
-    schema: Mapping[str, Any] = MappingProxyType({})
-    """The JSON Schema of each key."""
-    trigger: Callable[[Trigger, Mapping[str, Any]], Trigger] = lambda trigger, _: trigger
-    """The trigger, from the schedule that is written and the job's keys."""
-
-
-Admit = Callable[["Transaction", "Context", "JobDef", "JobState"], Refused | None]
-Claimed = Callable[["Transaction", "Context", "JobDef", "RunRow"], Mapping[str, Any] | None]
-Ended = Callable[["Transaction", "Context", "JobDef", "RunRow", "Result"], None]
-Reported = Callable[["Transaction", "JobDef", "RunRow", "Result"], "Result"]
-Rearmed = Callable[["Transaction", "Context", "JobDef", "JobState"], "JobState"]
-Resumed = Callable[["Transaction", "Context", "JobDef"], None]
-Stored = Callable[["Transaction", "Context", "Sequence[JobDef]"], None]
-TakesLanes = Callable[["Transaction", "JobDef", "RunRow | None"], Collection[str]]
-Waiting = Callable[["Transaction", "Collection[str]", "Collection[str]"], "Sequence[str]"]
-Spread = Callable[["Sequence[Draft]", int], "Mapping[str, Trigger]"]
-Alerted = Callable[["Transaction", "Context", "Notice"], None]
-ByHand = Callable[["Transaction", "Context", "JobDef"], Refused | None]
-Released = Callable[["Transaction"], None]
-Swept = Callable[["Transaction", "Context"], None]
-Joined = Callable[["Transaction", "RunRow", "RunRow"], None]
-SetBack = Callable[["Transaction", int, int], None]
-Succeeded = Callable[["Transaction", "Sequence[int]"], "Mapping[int, Result]"]
-
-
-class Delivers(Protocol):
-    """Sends what a run's job or handler wants sent; `last`: there is no further attempt after this one."""
-
-    def __call__(
-        self, tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result, *, last: bool
-    ) -> None: ...
 
 
 class Kind(NamedTuple):
@@ -99,6 +60,8 @@ class Kind(NamedTuple):
     """Raises InvalidJob for a payload that cannot be run; called whenever a job of this kind is written."""
     check_name: Callable[[str, Any], None] | None = None
     """Raises InvalidJob where a job with this payload cannot have this name; called whenever one of them changes."""
+    check_writer: CheckWriter | None = None
+    """Raises NotAllowed where this caller over the network may not write this payload; given the job as it was."""
     owned_by: Callable[[Any], str] | None = None
     """Whose a job of this kind is, by its payload: not a token's of that name, and not another's by a change."""
     admin_only: bool = False
@@ -147,8 +110,13 @@ class Kind(NamedTuple):
     """Ends what a killed process left running of these runs, before they are run again."""
     from_outside: Callable[[Any], Any] | None = None
     """The payload as it is kept when it was written over the network; the handler sees what it marks."""
-    written: Callable[[], WrittenForm] | None = None
-    """How it is written in a configuration file; None for a kind that cannot be."""
+    fields: str | None = None
+    """`module:name` of its `Field`s: what its jobs are written with in files and on the command line.
+
+    The first says that a job is of this kind. None for a kind that a file cannot write.
+    """
+    finish: str | None = None
+    """`module:name` of a function: the payload, from what the fields of a job in a file gave and the file's folder."""
     trigger: str | None = None
     """Jobs with a trigger of this type are of this kind, and jobs of this kind have no other."""
     rearmed: Rearmed | None = None
@@ -186,28 +154,20 @@ class Kind(NamedTuple):
     """How a run ended whose end was reported from outside, as this kind writes it; given what was reported."""
     managed: str | None = None
     """Why people may not change or remove jobs of this kind, which their domain writes; None where they may."""
+    not_started: str | None = None
+    """Why nobody may start jobs of this kind, which run elsewhere, to follow the job's name; None where they may."""
+    overdue: Overdue | None = None
+    """Called when an expected report did not come in time, for jobs whose trigger says that they are reported."""
     ends_itself: str | None = None
     """Why nobody may report how a waiting run of this kind ended, which its domain ends; None where they may."""
+    simulated: Callable[[Kind], Kind] | None = None
+    """The kind as a simulation has it: with hooks that touch nothing outside the store. None: its hooks are used as
+    they are. In either case a simulation never calls the handler."""
 
 
-class Hooks(NamedTuple):
-    """The kinds that have something to do in the engine's transactions, by name."""
-
-    admit: Mapping[str, Admit] = {}
-    takes_lanes: Mapping[str, TakesLanes] = {}
-    claimed: Mapping[str, Claimed] = {}
-    ended: Mapping[str, Ended] = {}
-    internal: frozenset[str] = frozenset()
-    patient: frozenset[str] = frozenset()
-    alerts_itself: frozenset[str] = frozenset()
-    delivers: tuple[Delivers, ...] = ()  # of domains, for runs of any kind
-    alerted: tuple[Alerted, ...] = ()  # of domains, for incidents that are worth a message
-    released: tuple[Released, ...] = ()  # of domains, when a hold on everything ends
-    swept: tuple[Swept, ...] = ()  # of domains, about once a minute
-    joined: tuple[Joined, ...] = ()  # of domains, when a run that waits is also for the end of another one
-
-
-NO_HOOKS = Hooks()
+def without_hooks(kind: Kind) -> Kind:
+    """The kind with its rules for listings and options, and with nothing of its own in the engine's transactions."""
+    return Kind(kind.name, internal=kind.internal, patient=kind.patient, options=kind.options)
 
 
 class Kinds:
@@ -237,6 +197,7 @@ class Kinds:
             {name: kind.takes_lanes for name, kind in self._declared.items() if kind.takes_lanes is not None},
             {name: kind.claimed for name, kind in self._declared.items() if kind.claimed is not None},
             {name: kind.ended for name, kind in self._declared.items() if kind.ended is not None},
+            {name: kind.overdue for name, kind in self._declared.items() if kind.overdue is not None},
             frozenset(name for name, kind in self._declared.items() if kind.internal),
             frozenset(name for name, kind in self._declared.items() if kind.patient),
             frozenset(name for name, kind in self._declared.items() if kind.alerts_itself),
@@ -257,6 +218,10 @@ class Kinds:
         if not _takes(handler, 1):
             handler = _without_run(kind, handler, awaits=awaits)
         self._handlers[kind] = (cast("Handler", handler), awaits)
+
+    def names(self) -> tuple[str, ...]:
+        """The kinds that were declared."""
+        return tuple(self._declared)
 
     def handled(self) -> frozenset[str]:
         """The kinds this process can run."""

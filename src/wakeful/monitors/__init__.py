@@ -15,18 +15,22 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful.errors import InvalidJob
 from wakeful.kernel.domain import Domain
-from wakeful.kernel.kinds import Kind, WrittenForm
+from wakeful.kernel.kinds import Kind
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
+    from wakeful.kernel.hooks import Silence
+    from wakeful.kernel.model.run import Run
     from wakeful.kernel.rules.outcome import Result
-    from wakeful.kernel.views.models import Run
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import JobDef, RunRow
+    from wakeful.store.records import JobDef, JobState, RunRow
+    from wakeful.triggers import Trigger
 
 __all__ = ["MONITOR", "Report", "domain", "ping", "ping_key", "rotate_key"]
 
 MONITOR = "monitor"
+NO_PING = "no_ping"
+UNHEARD = "could_not_hear"
 MAX_BODY = 10_000  # bytes kept of what one ping brings
 
 
@@ -47,10 +51,20 @@ def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, _: Resul
     go_on_waiting(tx, context, job, run)
 
 
-def _written() -> WrittenForm:
-    from wakeful.monitors.written import FORM  # loaded with the first file
+def _overdue(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Silence:
+    from wakeful.kernel.rules.policy import trigger_of
+    from wakeful.monitors.silence import note_silence
+    from wakeful.triggers import Ping
 
-    return FORM
+    trigger = trigger_of(job.trigger)
+    assert isinstance(trigger, Ping)  # noqa: S101 - jobs of this kind have no other
+    return note_silence(tx, context, job, state, trigger)
+
+
+def _watched(trigger: Trigger, state: JobState, now: int) -> dict[str, Any]:
+    from wakeful.monitors.standing import monitor_of
+
+    return monitor_of(trigger, state, now)
 
 
 async def _nothing(run: Run, _: Path) -> Any:
@@ -68,13 +82,22 @@ domain = Domain(
             trigger="ping",
             stored=_stored,
             ended=_ended,
-            written=_written,
+            overdue=_overdue,
+            not_started="is a monitor: it runs elsewhere and is pinged, so there is nothing to start here.",
+            fields="wakeful.triggers.fields:OF_PINGS",
         ),
     ),
     job_tables=("monitors",),
     alerts={"down": "no ping came in time, a failure was reported, or a run that began did not end"},
+    skip_reasons={
+        NO_PING: "no ping came in time",
+        UNHEARD: "no ping could be received when it was expected",
+    },
+    start_reasons={"ping": "it reported in"},
+    watched={MONITOR: _watched},
     install="wakeful.monitors.configuration:install",
     routes="wakeful.monitors.routes:router",
+    job_secrets={MONITOR: "wakeful.monitors.keys:address_of"},
     open_paths=("/ping/",),
     cut_paths={"/ping/": MAX_BODY},
 )

@@ -29,7 +29,7 @@ class Address:
 
     async def _store(self) -> None:
         try:
-            await self._scheduler.transact(lambda tx, _: tx.journal.set_meta({"server_url": self._url}))
+            await self._scheduler.transact(lambda tx, _: tx.facts.put({"server_url": self._url}))
         except SchedulerError:  # the engine reports a store that is away; the address is stored with the next start
             return
 

@@ -13,6 +13,7 @@ from wakeful.monitors.tables import Monitors
 from wakeful.triggers import Ping
 
 if TYPE_CHECKING:
+    from wakeful.kernel.domain import ServerAddress
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef
@@ -34,7 +35,7 @@ def rotate(tx: Transaction, job: JobDef) -> str:
     if not isinstance(trigger_of(job.trigger), Ping):
         raise InvalidJob(f"{job.name} is not a monitor: it has no key.")
     give_keys(tx, [job.id])
-    tx.journal.emit("job", {"type": "key_rotated", "job_id": job.id, "job": job.name})
+    tx.events.emit("job", {"type": "key_rotated", "job_id": job.id, "job": job.name})
     return tx.of(Monitors).key_of(job.id) or ""
 
 
@@ -46,6 +47,12 @@ def ping_url(base: str, key: str) -> str:
 async def ping_key(scheduler: Scheduler, ref: str) -> str | None:
     """The key of a monitor, by its id or name; None for a job that is none."""
     return await scheduler.look(lambda tx: key_in(tx, ref))
+
+
+async def address_of(scheduler: Scheduler, ref: str, server: ServerAddress) -> dict[str, dict[str, str | None]]:
+    """Where a monitor is pinged, as a part of an answer about it."""
+    key = await ping_key(scheduler, ref)
+    return {"monitor": {"ping_url": None if key is None else ping_url(server.public_url or server.url, key)}}
 
 
 async def rotate_key(scheduler: Scheduler, ref: str) -> str:

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.silence import note_silence
 from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.engine.turn import Ended, settle_all
 from wakeful.kernel.rules.outcome import Result, clean
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.monitors import MAX_BODY
+from wakeful.monitors.silence import note_silence
 from wakeful.monitors.tables import Monitors
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow
@@ -156,13 +156,14 @@ class Monitor:
     def _begin(self, rid: str | None) -> RunRow:
         now, job = self._tx.now, self._job
         run = RunRow(
-            self._context.new_id(), job.id, job.kind, REASON, None, 1, None, None, None, "waiting", None, now, now
-        )
+            id=self._context.new_id(), job_id=job.id, kind=job.kind, reason=REASON, slot=None, attempt=1,
+            retry_of=None, caused_by=None, phase=None, status="waiting", outcome=None, due_at=now, started_at=now,
+        )  # fmt: skip
         self._tx.runs.add([run])
         if rid is not None:
             self._tx.runs.detail([RunDetails(run.id, payload=json.dumps({"rid": rid}))])
         about = {"run": run.id, "job_id": job.id, "job": job.name}
-        self._tx.journal.emit("run", {"type": "started", **about, "reason": REASON})
+        self._tx.events.emit("run", {"type": "started", **about, "reason": REASON})
         return run
 
     def _settle(self, run: RunRow, result: Result) -> None:
@@ -175,7 +176,7 @@ class Monitor:
     def _silent(self, state: JobState) -> JobState:
         now_due = state._replace(due_at=self._tx.now)  # nothing was late: the job waited for the run that is replaced
         silence = note_silence(self._tx, self._context, self._job, now_due, self._trigger)
-        self._tx.journal.skip([silence.skip])
+        self._tx.skips.count([silence.skip])
         keep_passed(self._tx, silence.passed)
         return silence.state
 

@@ -14,18 +14,19 @@ from fastapi import APIRouter, Path, Query, Request
 from pydantic import WithJsonSchema
 from starlette.responses import PlainTextResponse, Response
 
-from wakeful.api.auth import Gate, address_of
-from wakeful.api.jobs import Ref, monitor_answer
-from wakeful.api.models import JobOut
-from wakeful.api.problems import ApiError, answers
-from wakeful.api.rights import Allowed, Editor
-from wakeful.api.wiring import Sched, Settings
 from wakeful.clock import Clock
 from wakeful.kernel.actions.authorization import own_job
 from wakeful.monitors import MAX_BODY
 from wakeful.monitors.keys import rotate
 from wakeful.monitors.pinging import Report, read_text, receive
 from wakeful.monitors.tables import Monitors
+from wakeful.routing.addresses import JobRef
+from wakeful.routing.auth import Gate, address_of
+from wakeful.routing.job_answers import answer_job
+from wakeful.routing.models import JobOut
+from wakeful.routing.problems import ApiError, answers
+from wakeful.routing.rights import Allowed, Editor
+from wakeful.routing.wiring import Sched, Settings
 from wakeful.scheduler import Scheduler
 
 router = APIRouter(tags=["monitors"])
@@ -156,6 +157,6 @@ async def ping_what(request: Request, scheduler: Sched, key: Key, what: What, ri
     responses=answers(404),
     summary="Give a monitor a new key; the old one stops working",
 )
-async def rotate_key(scheduler: Sched, caller: Editor, rights: Allowed, settings: Settings, ref: Ref) -> Response:
+async def rotate_key(scheduler: Sched, caller: Editor, rights: Allowed, settings: Settings, ref: JobRef) -> Response:
     await scheduler.transact(lambda tx, _: rotate(tx, own_job(tx, ref, rights)[0]))
-    return await monitor_answer(scheduler, settings, caller, rights, ref)
+    return await answer_job(scheduler, settings, caller, rights, ref)

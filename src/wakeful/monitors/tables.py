@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.store.rows import Verbs
 
 
-class Monitors:
+class Monitors(Verbs):
     """Verbs on the keys of monitors."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def give(self, keys: Sequence[tuple[int, str]], now: int) -> None:
         """Set the keys of these jobs; their old keys stop working."""
@@ -23,9 +18,7 @@ class Monitors:
 
     def job_of(self, key: str) -> int | None:
         """The job whose key this is."""
-        found = self._session.rows("SELECT job_id FROM monitors WHERE key = ?", (key,))
-        return int(found[0][0]) if found else None
+        return self._number("SELECT job_id FROM monitors WHERE key = ?", key)
 
     def key_of(self, job_id: int) -> str | None:
-        found = self._session.rows("SELECT key FROM monitors WHERE job_id = ?", (job_id,))
-        return str(found[0][0]) if found else None
+        return self._text("SELECT key FROM monitors WHERE job_id = ?", job_id)

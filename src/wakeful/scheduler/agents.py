@@ -9,8 +9,7 @@ from pathlib import Path
 from types import EllipsisType
 from typing import Any, Protocol, cast
 
-from wakeful.domains import domains
-from wakeful.kernel.domain import load
+from wakeful.domains import load_part
 from wakeful.scheduler.core import Core
 
 
@@ -89,5 +88,4 @@ class AgentsApi(Core):
         >>> await scheduler.agents.list()
         []
         """
-        found = [domain.parts["agents"] for domain in domains() if "agents" in domain.parts]
-        return cast("Agents", load(found[0])(self))
+        return cast("Agents", load_part("agents")(self))

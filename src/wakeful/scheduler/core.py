@@ -15,17 +15,18 @@ from wakeful import ids
 from wakeful.clock import SystemClock, VirtualClock
 from wakeful.domains import domains
 from wakeful.errors import StoreGone, StoreUnusable
-from wakeful.kernel.actions.drafts import Draft, NewJob, draft
+from wakeful.kernel.actions.drafts import NewJob, draft
 from wakeful.kernel.actions.recording import Origin
 from wakeful.kernel.cluster.nodes import Seen
-from wakeful.kernel.engine.clock_watch import refuse_unset
-from wakeful.kernel.engine.config import EngineConfig, Tuning
 from wakeful.kernel.engine.long_output import keep_long_output, remove_files
-from wakeful.kernel.engine.loop import Engine
-from wakeful.kernel.engine.sweep import DomainRows, Retention
+from wakeful.kernel.hooks import Draft
 from wakeful.kernel.kinds import Kind, Kinds
+from wakeful.kernel.loop.clock_watch import refuse_unset
+from wakeful.kernel.loop.config import EngineConfig, Tuning
+from wakeful.kernel.loop.loop import Engine
+from wakeful.kernel.loop.sweep import DomainRows, Retention
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
-from wakeful.kernel.rules.option_fields import read_labels
+from wakeful.kernel.rules.option_reading import read_labels
 from wakeful.kernel.rules.options import read_options
 from wakeful.kernel.views.audit import Audit
 from wakeful.kernel.views.bus import Bus
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.kernel.views.explain import Viewpoint
     from wakeful.scheduler.domains import Companion
+    from wakeful.services import Service
     from wakeful.store.interface import Store, Transaction
 
 T = TypeVar("T")
@@ -101,14 +103,7 @@ class Core:
         self._clock = self._store.clock  # where nodes share the store, they share its time
         self._job_defaults = dict(job_defaults or {})
         read_options(self._job_defaults)  # a mistake is reported where it was made
-        self._kinds = Kinds(
-            [*(kind for domain in domains() for kind in domain.kinds), *kinds],
-            [domain.delivers for domain in domains() if domain.delivers is not None],
-            [domain.alerted for domain in domains() if domain.alerted is not None],
-            [domain.released for domain in domains() if domain.released is not None],
-            swept=[domain.swept for domain in domains() if domain.swept is not None],
-            joined=[domain.joined for domain in domains() if domain.joined is not None],
-        )
+        self._kinds = self._known_kinds(kinds)
         self._declared: list[NewJob] = []
         self._companions: list[Companion] = []
         self._preparations: list[Callable[[], Awaitable[None]]] = []
@@ -120,7 +115,7 @@ class Core:
         self._engine = self._new_engine()
         self._status = "stopped"
         self._home = Home()
-        self._standby: asyncio.Task[None] | None = None  # waits for the place of the process that runs the store
+        self._standby: Service | None = None  # waits for the place of the process that runs the store
         self._lost: StoreGone | None = None  # why the engine stopped by itself
         self._asides: set[asyncio.Task[None]] = set()  # stops that handlers asked for, and that outlast them
         self._started_at: int | None = None
@@ -146,6 +141,17 @@ class Core:
             self._viewpoint,
             self.hidden_kinds,
             self._kinds.apart(),
+        )
+
+    def _known_kinds(self, own: Iterable[Kind]) -> Kinds:
+        """The kinds of all domains and this scheduler's own, with the hooks of domains."""
+        return Kinds(
+            [*(kind for domain in domains() for kind in domain.kinds), *own],
+            [domain.delivers for domain in domains() if domain.delivers is not None],
+            [domain.alerted for domain in domains() if domain.alerted is not None],
+            [domain.released for domain in domains() if domain.released is not None],
+            swept=[domain.swept for domain in domains() if domain.swept is not None],
+            joined=[domain.joined for domain in domains() if domain.joined is not None],
         )
 
     def _new_engine(self) -> Engine:

@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable
 from functools import cached_property
 from typing import Any, Protocol, cast
 
-from wakeful.domains import domains
-from wakeful.kernel.domain import load
+from wakeful.domains import load_part
 from wakeful.scheduler.core import Core
 
 
@@ -43,8 +42,7 @@ class DeliveryApi(Core):
 
         >>> unregister = scheduler.connectors.register("pager", lambda message: print(message.text))
         """
-        found = [domain.parts["connectors"] for domain in domains() if "connectors" in domain.parts]
-        return cast("Connectors", load(found[0])(self))
+        return cast("Connectors", load_part("connectors")(self))
 
     async def deliver(
         self, text: str, *, to: str = "last", title: str | None = None, agent: str | None = None, urgent: bool = False

@@ -9,17 +9,18 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from wakeful.kernel.domain import load
+from wakeful.domains import load_part
 from wakeful.scheduler.core import Core
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
-    from wakeful.kernel.actions.drafts import Draft, NewJob
+    from wakeful.kernel.actions.drafts import NewJob
     from wakeful.kernel.actions.recording import Origin
     from wakeful.kernel.cluster.nodes import Seen
     from wakeful.kernel.context import Context
+    from wakeful.kernel.hooks import Draft
     from wakeful.kernel.kinds import Kinds
-    from wakeful.kernel.parking import Unsettled
+    from wakeful.kernel.rules.parking import Unsettled
     from wakeful.store.interface import Transaction
 
 T = TypeVar("T")
@@ -47,7 +48,7 @@ class Domains(Core):
 
         >>> scheduler.add_workflow(workflow)
         """
-        added: Awaitable[None] = load("wakeful.workflows.adding:add_workflow")(self, workflow)
+        added: Awaitable[None] = load_part("add_workflow")(self)(workflow)
         return added
 
     def new_id(self) -> int:
@@ -77,6 +78,11 @@ class Domains(Core):
     def default_zone(self) -> str:
         """The zone of what names none."""
         return self._default_zone()
+
+    @property
+    def max_running(self) -> int | None:
+        """How many runs may be active at once; None without a limit."""
+        return self._max_running
 
     @property
     def seen(self) -> Seen:

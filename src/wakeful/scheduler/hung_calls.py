@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -12,6 +13,7 @@ from wakeful import threads
 from wakeful.counting import counted
 from wakeful.errors import SchedulerError
 from wakeful.kernel.engine.alerts import close_alert, open_alert
+from wakeful.services import Service
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -33,16 +35,15 @@ class Change(Protocol):
     async def __call__(self, work: Callable[[Transaction, Context], None]) -> None: ...
 
 
-class HungCalls:
-    """A companion of a scheduler: keeps the alerts `hung` of its node true."""
+class HungCalls(Service):
+    """Beside the engine of a scheduler: keeps the alerts `hung` of its node true."""
 
     def __init__(self, node: str, look: Look, change: Change) -> None:
+        super().__init__("reporting calls that do not return", math.inf)
         self._node = node
         self._look = look
         self._change = change
         self._unwatch: Callable[[], None] | None = None
-        self._task: asyncio.Task[None] | None = None
-        self._again = False
 
     def begin(self) -> None:
         """The engine runs; what an earlier process reported ended with it."""
@@ -52,30 +53,22 @@ class HungCalls:
 
         def notify() -> None:
             if not loop.is_closed():
-                loop.call_soon_threadsafe(self._report_soon)
+                loop.call_soon_threadsafe(self.wake)
 
         self._unwatch = threads.watch(notify)
-        self._report_soon()
+        super().begin()
 
     async def end(self) -> None:
         """The process may end: it waits for none of them."""
-        if self._unwatch is None:
-            return
-        self._unwatch()
-        self._unwatch = None
-        if self._task is not None:
-            await self._task
-        await self._report({})
+        if self._unwatch is not None:
+            self._unwatch()
+            self._unwatch = None
+            await super().end()
+            await self._report({})
 
-    def _report_soon(self) -> None:
-        self._again = self._unwatch is not None
-        if self._again and (self._task is None or self._task.done()):
-            self._task = asyncio.get_running_loop().create_task(self._report_all())
-
-    async def _report_all(self) -> None:
-        while self._again:
-            self._again = False
-            await self._report(threads.left_behind())
+    async def run_once(self) -> None:
+        """Report how many there are now."""
+        await self._report(threads.left_behind())
 
     async def _report(self, left: Mapping[str, int]) -> None:
         try:
@@ -103,10 +96,10 @@ def note_hung(tx: Transaction, context: Context, node: str, left: Mapping[str, i
 def _changes(tx: Transaction, node: str, left: Mapping[str, int]) -> dict[str, dict[str, Any] | None]:
     """What to report by subject, None for what is over: of this node, and of those that are gone."""
     wanted = {f"{node}:{room}": {"node": node, "room": room, "calls": calls} for room, calls in left.items()}
-    alive = {one.name for one in tx.journal.alive()} - {node}
+    alive = {one.name for one in tx.members.alive()} - {node}
     known = {
         alert.key.partition(":")[2]: json.loads(alert.data or "{}")
-        for alert in tx.journal.open_alerts()
+        for alert in tx.alerts.all_open()
         if alert.kind == HUNG
     }
     over = [key for key, about in known.items() if key not in wanted and about.get("node") not in alive]

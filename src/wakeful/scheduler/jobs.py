@@ -13,8 +13,8 @@ from wakeful.kernel.actions import lookup, pausing
 from wakeful.kernel.actions.drafts import NewJob, check_limit, check_name, check_note, draft
 from wakeful.kernel.actions.recording import on_record
 from wakeful.kernel.kinds import AnyHandler
-from wakeful.kernel.rules.option_types import IfExists, JobChanges, JobOptions
-from wakeful.kernel.views.models import Job, job_views
+from wakeful.kernel.model.job import Job, job_views
+from wakeful.kernel.rules.option_fields import IfExists, JobChanges, JobOptions
 from wakeful.scheduler.core import Core
 from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.triggers import Trigger
@@ -140,7 +140,7 @@ class JobsApi(Core):
         With `revision`, ChangedSinceRead is raised if the job has changed since it had that revision.
 
         >>> job = await scheduler.update_job("backup", trigger=Every("12h"), timeout="1h")
-        >>> job.trigger.describe(), job.options
+        >>> job.schedule, job.options
         ('every 12 hours', {'timeout': '1h'})
         """
         context, zone, origin = self._engine.identify(), self._default_zone(), self._origin()

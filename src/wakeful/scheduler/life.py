@@ -11,22 +11,22 @@ import shlex
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any, Self
 
-from wakeful import clock as clocks
 from wakeful.counting import counted
-from wakeful.errors import SchedulerError, SchedulerShutdownError, StoreError, StoreLocked
+from wakeful.errors import SchedulerShutdownError, StoreError, StoreLocked
 from wakeful.kernel.actions import runs as run_actions
-from wakeful.kernel.engine.clock_watch import refuse_unset
-from wakeful.kernel.engine.handlers import CANCEL_GRACE_S, inside_of
-from wakeful.kernel.engine.incarnation import begin_incarnation, leave
+from wakeful.kernel.loop.clock_watch import refuse_unset
+from wakeful.kernel.loop.handlers import CANCEL_GRACE_S, inside_of
+from wakeful.kernel.loop.incarnation import begin_incarnation, leave
 from wakeful.scheduler.hung_calls import HungCalls
 from wakeful.scheduler.jobs import JobsApi
 from wakeful.scheduler.signals import StopOnSignals
+from wakeful.services import Service
 from wakeful.store.forks import Home
 
 if TYPE_CHECKING:
     from wakeful.errors import StoreGone
     from wakeful.kernel.context import Context
-    from wakeful.kernel.engine.handlers import Active
+    from wakeful.kernel.loop.handlers import Active
     from wakeful.store.interface import Transaction
 
 log = logging.getLogger("wakeful")
@@ -60,7 +60,7 @@ class Life(JobsApi):
         refuse_unset(self._clock)
         await self._store.open(create=create)
         self._home = Home()
-        self._ids.start_above(await self._store.read(lambda tx: tx.journal.highest_id()))
+        self._ids.start_above(await self._store.read(lambda tx: tx.facts.highest_id()))
 
     async def close(self) -> None:
         """Stop if running, without waiting for jobs, and close the store.
@@ -110,28 +110,24 @@ class Life(JobsApi):
                 raise
             log.info("standing by: %s", error)
             self._status = "standby"
-            self._standby = asyncio.get_running_loop().create_task(self._stand_by(), name="wakeful-standby")
+            self._standby = Service("the start from standby", STANDBY_S, first=STANDBY_S, step=self._try_start)
+            self._standby.begin()
 
-    async def _stand_by(self) -> None:
-        """Start as soon as no other process runs the store."""
-        said = ""
-        while self._status == "standby":
-            await clocks.sleep(STANDBY_S)
-            if self._store.exclusive and self._store.holder() is not None:
-                continue
-            try:
-                await self._start()
-            except Exception as error:  # it goes on waiting, and says once what is in the way
-                if str(error) != said and not isinstance(error, StoreLocked):
-                    trace = not isinstance(error, SchedulerError)
-                    log.warning("standing by, and cannot start: %s", error, exc_info=trace)
-                    said = str(error)
+    async def _try_start(self) -> None:
+        """Start, if no other process runs the store."""
+        if self._store.exclusive and self._store.holder() is not None:
+            return
+        try:
+            await self._start()
+        except StoreLocked:
+            return
+        if self._standby is not None:
+            self._standby.cancel()
 
     async def _end_standby(self) -> None:
-        task, self._standby = self._standby, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        standby, self._standby = self._standby, None
+        if standby is not None:
+            await standby.end()
 
     async def _start(self) -> None:
         refuse_unset(self._clock)

@@ -126,13 +126,13 @@ class Overview(Core):
 
         def work(tx: Transaction) -> Summary:
             hidden = self.hidden_kinds
-            alive_at = tx.journal.get_meta(["alive_at"]).get("alive_at")
+            alive_at = tx.facts.of(["alive_at"]).get("alive_at")
             runs = tx.runs.open_counts(hidden)
             return Summary(
                 tx.jobs.counts(hidden),
                 tx.jobs.parked_counts(hidden),
                 sum(runs.values()),
-                tx.journal.open_alert_count(),
+                tx.alerts.count_open(),
                 from_ms(int(alive_at)) if alive_at is not None else None,
                 runs.get(APPROVAL, 0),
                 sum(run.kind not in hidden for run in cut_off_runs(tx, seen).values()),
@@ -171,9 +171,7 @@ class Overview(Core):
         from wakeful.kernel.views.records import alert_views
 
         check_limit(limit)
-        return await self._store.read(
-            lambda tx: alert_views(tx, tx.journal.alerts_before(None, limit, open_only=open_only))
-        )
+        return await self._store.read(lambda tx: alert_views(tx, tx.alerts.latest(limit, open_only=open_only)))
 
     async def ack_alert(self, id: str) -> Alert:  # noqa: A002
         """Note that a person has seen an alert. It stays open until the incident is over.

@@ -15,13 +15,14 @@ from wakeful.kernel.actions.authorized import ALWAYS, Changed, Condition, WriteT
 from wakeful.kernel.actions.drafts import NewJob, check_note
 from wakeful.kernel.actions.idempotency import IdempotentRequest, run_idempotent
 from wakeful.kernel.actions.selections import BulkResult, JobSelection
+from wakeful.kernel.engine.proposed import MCP
+from wakeful.kernel.model.job import Job, job_views
+from wakeful.kernel.model.run import Run, run_views
 from wakeful.kernel.rules.holding import Hold, hold_of
-from wakeful.kernel.rules.undoing import UNDO_MS
+from wakeful.kernel.rules.undoing import FINAL, UNDO_MS
 from wakeful.kernel.views.actions import Action, Undone, action_view
 from wakeful.kernel.views.explain import Explanation, explain_job, explain_run
-from wakeful.kernel.views.history import view
 from wakeful.kernel.views.ledger import Ledger, ledger_of_all, ledger_of_job
-from wakeful.kernel.views.models import Job, Run, job_views
 from wakeful.kernel.views.slots import Slot, find_slot
 from wakeful.scheduler.core import Wiring
 from wakeful.store.jobs import JobFilter
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 SOURCE = "api"
+
+
+def _source(rights: Rights) -> str:
+    """Who makes a job: callers of the API, or those of MCP."""
+    return MCP if rights.via == MCP else SOURCE
 
 
 def _undo_some(number: int, rights: Rights, cursor: int, tx: Transaction, context: Context) -> undoing.Part:
@@ -77,7 +83,7 @@ class Requests:
         self, new: NewJob, rights: Rights, *, enabled: bool = True, once: IdempotentRequest | None = None
     ) -> Job:
         """Store a new job under a free name."""
-        made, terms = self._wiring.draft(new, SOURCE), WriteTerms(rights, self._wiring.default_zone())
+        made, terms = self._wiring.draft(new, _source(rights)), WriteTerms(rights, self._wiring.default_zone())
         return await self._ask(
             lambda tx, context: authorized.create_job(tx, context, made, terms, enabled=enabled), once
         )
@@ -86,7 +92,10 @@ class Requests:
         self, new: NewJob, rights: Rights, condition: Condition = ALWAYS, *, enabled: bool | None = None
     ) -> Changed:
         """Store a job under its name, whether there is one or not."""
-        made, terms = self._wiring.draft(new, SOURCE), WriteTerms(rights, self._wiring.default_zone(), condition)
+        made, terms = (
+            self._wiring.draft(new, _source(rights)),
+            WriteTerms(rights, self._wiring.default_zone(), condition),
+        )
         return await self._ask(lambda tx, context: authorized.put_job(tx, context, made, terms, enabled=enabled))
 
     async def patch_job(
@@ -113,6 +122,15 @@ class Requests:
     ) -> BulkResult:
         """Resume many in one transaction."""
         return await self._ask(lambda tx, context: selections.resume_many(tx, context, many, rights), once)
+
+    async def run_jobs(self, many: JobSelection, rights: Rights, once: IdempotentRequest | None = None) -> BulkResult:
+        """Start many in one transaction; what cannot be started is refused, each with its reason."""
+        return await self._ask(lambda tx, context: selections.run_many(tx, context, many, rights), once)
+
+    async def preview_jobs(self, what: str, many: JobSelection, rights: Rights) -> selections.Preview:
+        """What `run`, `pause` or `resume` would do to many; nothing is changed."""
+        context = self._wiring.engine.identify()
+        return await self._store.read(lambda tx: selections.preview(tx, context, what, many, rights))
 
     async def hold_all(
         self, note: str | None, rights: Rights, *, messages: bool = False, once: IdempotentRequest | None = None
@@ -163,7 +181,7 @@ class Requests:
     async def latest_action(self, rights: Rights) -> str:
         """The last thing this caller did from there that can still be undone; ActionNotFound where there is nothing."""
         found = await self._store.read(
-            lambda tx: tx.actions.latest(ids.first_id_at(tx.now - UNDO_MS), (rights.caller, rights.via))
+            lambda tx: tx.actions.latest(ids.first_id_at(tx.now - UNDO_MS), (rights.caller, rights.via), FINAL)
         )
         if found is None:
             message = (
@@ -224,7 +242,7 @@ class Requests:
                 if rights.owner is not None:
                     own_job(tx, job, rights)
                 chosen = chosen._replace(job_id=lookup.history_of(tx, job))
-            return view(tx, tx.runs.matching(chosen))
+            return run_views(tx, tx.runs.matching(chosen))
 
         return await self._store.read(work)
 
@@ -236,7 +254,7 @@ class Requests:
             authorized.ensure_own_run(tx, number, rights)
             row = tx.runs.get(number)
             assert row is not None  # noqa: S101 - just found, in the same snapshot
-            return view(tx, [row])[0]
+            return run_views(tx, [row])[0]
 
         return await self._store.read(work)
 

@@ -14,16 +14,16 @@ from wakeful.errors import RunNotFound, StartRefused
 from wakeful.kernel.actions import lookup
 from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.drafts import check_limit
-from wakeful.kernel.engine.incarnation import begin_incarnation, leave, run_alone
 from wakeful.kernel.engine.long_output import log_path
+from wakeful.kernel.loop.incarnation import begin_incarnation, leave, run_alone
 from wakeful.kernel.rules.outcome import from_return, reported
 from wakeful.scheduler.core import Core
 from wakeful.triggers.moments import to_ms
 
 if TYPE_CHECKING:
+    from wakeful.kernel.model.run import Run
     from wakeful.kernel.views.explain import Explanation
     from wakeful.kernel.views.history import RunStats
-    from wakeful.kernel.views.models import Run
     from wakeful.store.interface import Transaction
 
 
@@ -144,13 +144,13 @@ class RunsApi(Core):
         >>> run.job, run.reason, run.attempt
         ('backup', 'manual', 1)
         """
-        from wakeful.kernel.views.history import view
+        from wakeful.kernel.model.run import run_views
 
         run_id = lookup.run_number(id)
 
         def work(tx: Transaction) -> Run | None:
             row = tx.runs.get(run_id) if run_id is not None else None
-            return view(tx, [row])[0] if row is not None else None
+            return run_views(tx, [row])[0] if row is not None else None
 
         return await self._store.read(work)
 
@@ -189,14 +189,14 @@ class RunsApi(Core):
         >>> [(run.outcome, run.output) for run in await scheduler.get_run_log("backup", limit=5)]
         [('success', {'files': 3})]
         """
-        from wakeful.kernel.views.history import view
+        from wakeful.kernel.model.run import run_views
 
         below = lookup.require_run(before) if before is not None else None
         check_limit(limit)
 
         def work(tx: Transaction) -> list[Run]:
             job_id = None if id is None else lookup.history_of(tx, id)
-            return view(tx, tx.runs.log(job_id, limit, below, hidden=self.hidden_kinds))
+            return run_views(tx, tx.runs.log(job_id, limit, below, hidden=self.hidden_kinds))
 
         return await self._store.read(work)
 

@@ -5,15 +5,14 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any, Literal, Protocol, cast
 
-from wakeful.domains import domains
-from wakeful.kernel.domain import load
+from wakeful.domains import load_part
 from wakeful.scheduler.core import Core
 
 View = dict[str, Any]
 Views = list[View]
 Ids = list[str]
 Verdict = Literal["happened", "did_not_happen", "skip"]
-EventStatus = Literal["pending", "reserved", "consumed", "skipped"]
+EventStatus = Literal["pending", "reserved", "consumed", "skipped", "parked"]
 InputStatus = Literal["pending", "done", "skipped"]
 
 
@@ -79,8 +78,14 @@ class Workflows(Protocol):
     async def rerun(self, workflow: str, ref: str, reason: str) -> Ids:
         """Work on an input once more, as new events; these."""
 
-    async def replay(self, workflow: str, ref: str, reason: str) -> str:
-        """Publish a consumed or skipped event once more, as a new one; its id."""
+    async def replay(self, workflow: str, ref: str, reason: str = "", *, start_over: bool = False) -> str:
+        """Publish a consumed or skipped event once more, as a new one; its id.
+
+        A parked event goes on with the steps that are stored, or without them (`start_over`), and keeps its id.
+        """
+
+    async def replay_parked(self, workflow: str, reason: str = "", *, start_over: bool = False) -> Ids:
+        """Let all parked events go on; these."""
 
 
 class WorkflowsApi(Core):
@@ -89,10 +94,9 @@ class WorkflowsApi(Core):
     @cached_property
     def workflows(self) -> Workflows:
         """Workflows: get, list, runs, events, inputs, publish, run, pause, resume, drain, settle, approve, reject,
-        skip, rerun, replay.
+        skip, rerun, replay, replay_parked.
 
         >>> await scheduler.workflows.list()
         []
         """
-        found = [domain.parts["workflows"] for domain in domains() if "workflows" in domain.parts]
-        return cast("Workflows", load(found[0])(self))
+        return cast("Workflows", load_part("workflows")(self))

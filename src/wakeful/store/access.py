@@ -1,42 +1,37 @@
-"""Tokens of callers over the network, and stored answers to requests that must not be done twice."""
+"""Tokens, people who are signed in to the dashboard, and stored answers to requests that must not be done twice."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from wakeful.store.records import KeptAnswer, PageCode, PageSession, Token
+from wakeful.store.rows import Rows, Verbs
 
-from wakeful.store.records import KeptAnswer, Token
-
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
-
-_TOKEN = ", ".join(Token._fields)
 # The columns of the schema, in the order of the record; `method`, `status` and `headers` are not separate any more.
 _ANSWER_COLUMNS = ("caller", "key", "path", "body_hash", "body", "created_at")
-_ANSWER = ", ".join(_ANSWER_COLUMNS)
 
 
-class Access:
+class Access(Verbs):
     """Verbs on tokens and kept answers; each call is part of the transaction it was made in."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _tokens = Rows("tokens", Token)
+    _codes = Rows("page_codes", PageCode)
+    _sessions = Rows("page_sessions", PageSession)
+    _answers = Rows("idempotency", KeptAnswer, _ANSWER_COLUMNS)
 
     # -- tokens -------------------------------------------------------------------------------------------------------
 
     def add_token(self, token: Token) -> bool:
         """Store a token; False when one of that name is valid already."""
-        return self._session.insert_many("tokens", Token._fields, [token], "ON CONFLICT DO NOTHING") == 1
+        return self._tokens.add(token, on_conflict="ON CONFLICT DO NOTHING") == 1
 
     def token(self, token_hash: str) -> Token | None:
         """The token of that hash, revoked or not."""
-        found = self._session.rows(f"SELECT {_TOKEN} FROM tokens WHERE hash = ?", (token_hash,))
-        return Token._make(found[0]) if found else None
+        return self._tokens.one("WHERE hash = ?", token_hash)
 
     def tokens(self, *, revoked: bool = False) -> list[Token]:
         """The valid tokens by name; with `revoked` also those that were, the latest first under each name."""
         where = "" if revoked else "WHERE revoked_at IS NULL"
         order = "ORDER BY name, created_at DESC, hash"
-        return [Token._make(row) for row in self._session.rows(f"SELECT {_TOKEN} FROM tokens {where} {order}")]
+        return self._tokens.all(f"{where} {order}")
 
     def was_used(self, name: str) -> bool:
         """Whether a token of that name was ever made."""
@@ -50,6 +45,31 @@ class Access:
     def token_used(self, token_hash: str, now: int) -> None:
         self._session.execute("UPDATE tokens SET last_used_at = ? WHERE hash = ?", (now, token_hash))
 
+    # -- people who are signed in to the dashboard ---------------------------------------------------------------------
+
+    def add_code(self, code: PageCode) -> None:
+        self._codes.add(code)
+
+    def take_code(self, code_hash: str) -> PageCode | None:
+        """The code of that hash, which is gone with this."""
+        sql = f"DELETE FROM page_codes WHERE hash = ? RETURNING {self._codes.columns}"
+        return next(iter(self._codes.answered(sql, code_hash)), None)
+
+    def add_session(self, session: PageSession) -> None:
+        self._sessions.add(session)
+
+    def session(self, session_hash: str) -> PageSession | None:
+        """The session of that hash, over or not."""
+        return self._sessions.one("WHERE hash = ?", session_hash)
+
+    def end_session(self, session_hash: str) -> None:
+        self._session.execute("DELETE FROM page_sessions WHERE hash = ?", (session_hash,))
+
+    def prune_sessions(self, now: int) -> None:
+        """Forget codes and sessions whose time is over."""
+        self._session.execute("DELETE FROM page_codes WHERE expires_at < ?", (now,))
+        self._session.execute("DELETE FROM page_sessions WHERE expires_at < ?", (now,))
+
     # -- answers kept for a request that is made again ----------------------------------------------------------------
 
     def begin_answer(self, kept: KeptAnswer) -> KeptAnswer | None:
@@ -60,8 +80,7 @@ class Access:
         return self.answer(kept.caller, kept.key)
 
     def answer(self, caller: str, key: str) -> KeptAnswer | None:
-        found = self._session.rows(f"SELECT {_ANSWER} FROM idempotency WHERE caller = ? AND key = ?", (caller, key))
-        return KeptAnswer._make(found[0]) if found else None
+        return self._answers.one("WHERE caller = ? AND key = ?", caller, key)
 
     def keep_answer(self, caller: str, key: str, answer: str) -> None:
         sql = "UPDATE idempotency SET body = ? WHERE caller = ? AND key = ?"

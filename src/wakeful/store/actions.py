@@ -6,13 +6,12 @@ What one action did to many is packed into few rows, so that it costs little mor
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import compress
 from operator import ne
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.store.rows import Verbs
 
 PACKED = 500  # subjects in one row
 _WRITE = json.JSONEncoder(separators=(",", ":")).encode
@@ -89,11 +88,8 @@ _COLUMNS = (
 _READ = (*_COLUMNS, "restored")
 
 
-class Actions:
+class Actions(Verbs):
     """Verbs on actions; each call is part of the transaction it was made in."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def add(self, about: About, changes: Sequence[Change]) -> None:
         """Keep what an action changed."""
@@ -124,7 +120,7 @@ class Actions:
         is_last = len(places) == len(found) < limit
         return ActionPage(rows, None if is_last or not places else abs(places[-1]))
 
-    def newer(self, subjects: Sequence[int], action_id: int, but: str) -> dict[int, ActionRow]:
+    def newer(self, subjects: Sequence[int], action_id: int, but: Collection[str]) -> dict[int, ActionRow]:
         """What was done later to these, other than `but`, and stands: the latest of each."""
         if not subjects:
             return {}
@@ -137,7 +133,7 @@ class Actions:
         )
         stored += self._session.rows(together, (action_id, -max(wanted), min(wanted)))
         rows = (row for one in sorted(stored, key=lambda one: one[0]) for row in _unpacked(one))
-        return {row.subject: row for row in rows if row.subject in wanted and row.what != but}
+        return {row.subject: row for row in rows if row.subject in wanted and row.what not in but}
 
     def undone(self, rows: Sequence[ActionRow], now: int, who: str) -> None:
         """These, of one action, were brought back."""
@@ -163,10 +159,26 @@ class Actions:
         sql = f"SELECT {_HEAD} FROM actions {where}GROUP BY id ORDER BY id DESC LIMIT ?"
         return [_head(row) for row in self._session.rows(sql, (*params, limit))]
 
-    def latest(self, since: int, actor: tuple[str, str]) -> int | None:
-        """The newest action from that id on, of this person, that is not taken back."""
-        sql = f"SELECT id FROM actions WHERE id >= ? AND actor = ? AND via = ? AND {_STANDS} ORDER BY id DESC LIMIT 1"
-        found = self._session.rows(sql, (since, *actor))
+    def about(self, subject: int, limit: int) -> list[ActionHead]:
+        """The newest actions on one subject, alone or with others, the newest first."""
+        alone = "SELECT id FROM actions WHERE subject = ? ORDER BY id DESC LIMIT ?"
+        found = {int(row[0]) for row in self._session.rows(alone, (subject, limit))}
+        together = (
+            f"SELECT {', '.join(_READ)} FROM actions WHERE subject < 0 AND subject >= ? AND highest >= ? "
+            "ORDER BY id DESC LIMIT ?"
+        )
+        for one in self._session.rows(together, (-subject, subject, limit)):
+            if any(row.subject == subject for row in _unpacked((*one[:-1], None))):
+                found.add(int(one[0]))
+        heads = [self.head(number) for number in sorted(found, reverse=True)[:limit]]
+        return [head for head in heads if head is not None]
+
+    def latest(self, since: int, actor: tuple[str, str], but: Collection[str] = ()) -> int | None:
+        """The newest action from that id on, of this person and other than `but`, that is not taken back."""
+        others = f" AND what NOT IN ({', '.join('?' * len(but))})" if but else ""
+        where = f"id >= ? AND actor = ? AND via = ? AND {_STANDS}{others}"
+        sql = f"SELECT id FROM actions WHERE {where} ORDER BY id DESC LIMIT 1"
+        found = self._session.rows(sql, (since, *actor, *sorted(but)))
         return int(found[0][0]) if found else None
 
     def prune(self, before_id: int, limit: int) -> int:

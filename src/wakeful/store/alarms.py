@@ -16,6 +16,7 @@ from wakeful.store.floor import LOWEST
 from wakeful.store.listing import BOTH, pair_of
 from wakeful.store.nodes import standing_of, standing_sql
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState, Standing
+from wakeful.store.rows import Verbs
 
 if TYPE_CHECKING:
     from wakeful.store.floor import Floor
@@ -32,12 +33,11 @@ _STANDING = len(Standing._fields)
 _Level = tuple[int, int, int | None]
 
 
-class Alarms:
+class Alarms(Verbs):
     """Questions about alarms; each call is part of the transaction it was made in."""
 
-    def __init__(self, session: Session, now: int) -> None:
-        self._session = session
-        self._now = now
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
         self._emptied_at: int | None = None  # when `due` gave all that was there to have
         self._ahead: dict[int, int | None] | None = None  # and what comes after that, by priority
 
@@ -142,7 +142,7 @@ class Alarms:
             found = {int(level): due_at for level, due_at in rows}
         self._ahead = None
         if floor is not None:
-            floor.first(found, self._now)
+            floor.first(found, self._session.now)
         if floor is not None and armed is not None:
             floor.armed(armed)
         return min((due_at for due_at in (*found.values(), armed) if due_at is not None), default=None)

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 PAGE = 1_000
 KEY_BYTES = 32
+#: People sign in to each store anew.
+STAY = ("page_codes", "page_sessions")
 
 Report = Callable[[str, int, int], None]
 
@@ -113,7 +115,7 @@ class _Carrier:
         self._target = target
         self._report = report
         self._stop = stop
-        self._tables = known_tables()
+        self._tables = [table for table in known_tables() if table.name not in STAY]
         self.files = _Files(source.folder, target.folder)
 
     def carry(self, origin: Transaction, loop: asyncio.AbstractEventLoop) -> Copied:
@@ -146,7 +148,7 @@ class _Carrier:
         tx.tables.clear(self._tables)
         self.files.elsewhere = 0
         totals = {table.name: origin.tables.count(table.name) for table in self._tables}
-        change = _changes(origin, self.files, tx.journal.database_now(), self._anew)
+        change = _changes(origin, self.files, tx.facts.database_now(), self._anew)
         for table in self._tables:
             self._fill_table(origin, tx, table, totals[table.name], change.get(table.name, _same))
         tx.tables.go_on_counting()
@@ -251,7 +253,7 @@ def _refuse_living(tx: Transaction, store: Store) -> None:
     """A file's lock is ours already; where nodes share a store, none of them may be alive."""
     if tx.exclusive:
         return
-    seen = tx.nodes.living(tx.journal.database_now() - LEASE_MS)
+    seen = tx.nodes.living(tx.facts.database_now() - LEASE_MS)
     living = [node for node in seen if not surely_gone(node.id, json.loads(node.details))]
     if living:
         listed = ", ".join(f"{node.name} ({_where(node)})" for node in living)
@@ -279,8 +281,10 @@ def _refuse_newer(tx: Transaction, store: Store) -> None:
 def _refuse_full(tx: Transaction, store: Store) -> None:
     found = tx.tables.row_counts()
     if found:
+        ones = {"deliveries": "delivery"}
         listed = " and ".join(
-            f"{number} {name if number != 1 else name.removesuffix('s')}" for name, number in found.items()
+            f"{number} {name if number != 1 else ones.get(name, name.removesuffix('s'))}"
+            for name, number in found.items()
         )
         message = f"{_name(store)} is not empty ({listed}): choose an empty store to copy into."
         raise JobExists(message)

@@ -8,17 +8,24 @@ start if the database asks for it; it must therefore do nothing but read, decide
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 
 from wakeful.store.access import Access
 from wakeful.store.actions import Actions
+from wakeful.store.alerts import Alerts
+from wakeful.store.events import Events
+from wakeful.store.facts import Facts
+from wakeful.store.gauges import Gauges
 from wakeful.store.jobs import Jobs
-from wakeful.store.journal import Journal
 from wakeful.store.lanes import Lanes
+from wakeful.store.members import Members
 from wakeful.store.nodes import Nodes
 from wakeful.store.reports import Reports
+from wakeful.store.rows import Verbs
 from wakeful.store.runs import Runs
+from wakeful.store.skips import Skips
 from wakeful.store.slots import Slots
 from wakeful.store.stretches import Stretches
 from wakeful.store.tables import Tables
@@ -29,70 +36,52 @@ if TYPE_CHECKING:
     from wakeful.store.session import Session
 
 T = TypeVar("T")
-V = TypeVar("V", bound="Verbs")
+V = TypeVar("V", bound=Verbs)
 
 
-_SUBJECTS: dict[str, type[Any]] = {
-    "jobs": Jobs,
-    "runs": Runs,
-    "lanes": Lanes,
-    "nodes": Nodes,
-    "tables": Tables,
-    "access": Access,
-    "actions": Actions,
-    "slots": Slots,
-    "stretches": Stretches,
-    "reports": Reports,
-}
+class _Group(Generic[V]):
+    """The verbs of one subject, made when they are first used: a transaction needs few of them."""
+
+    def __init__(self, verbs: type[V]) -> None:
+        self._verbs = verbs
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, transaction: Transaction, owner: type) -> V:
+        found = transaction.__dict__[self._name] = transaction.of(self._verbs)
+        return found
 
 
 class Transaction:
     """The verbs, grouped by subject."""
 
-    __slots__ = (
-        "_rooms",
-        "_session",
-        "access",
-        "actions",
-        "exclusive",
-        "jobs",
-        "journal",
-        "lanes",
-        "nodes",
-        "now",
-        "reports",
-        "runs",
-        "slots",
-        "stretches",
-        "tables",
-    )
-
-    jobs: Jobs
-    runs: Runs
-    lanes: Lanes
-    nodes: Nodes
-    tables: Tables
-    access: Access
-    actions: Actions
-    slots: Slots
-    stretches: Stretches
-    reports: Reports
+    access = _Group(Access)
+    actions = _Group(Actions)
+    events = _Group(Events)
+    facts = _Group(Facts)
+    gauges = _Group(Gauges)
+    jobs = _Group(Jobs)
+    lanes = _Group(Lanes)
+    members = _Group(Members)
+    nodes = _Group(Nodes)
+    reports = _Group(Reports)
+    runs = _Group(Runs)
+    skips = _Group(Skips)
+    slots = _Group(Slots)
+    stretches = _Group(Stretches)
+    tables = _Group(Tables)
 
     def __init__(self, session: Session, now: int) -> None:
         self._session = session
-        self._rooms: dict[type[Any], Any] = {}
-        self.now = now
+        self._rooms: dict[type[Verbs], Any] = {}
+        self.now = session.now = now
         self.exclusive = session.exclusive  # False: other nodes work on this store at the same time
-        self.journal = Journal(session, now)
 
-    def __getattr__(self, name: str) -> Any:
-        """The verbs of a subject, when they are first used: a transaction needs few of them."""
-        verbs = _SUBJECTS.get(name)
-        if verbs is None:
-            raise AttributeError(name)
-        found = verbs(self._session, self.now) if verbs is Jobs else verbs(self._session)
-        setattr(self, name, found)
-        return found
+    @cached_property
+    def alerts(self) -> Alerts:
+        """As above; whoever reads events hears of incidents."""
+        return Alerts(self._session, self.events)
 
     def of(self, verbs: type[V]) -> V:
         """A domain's own verbs (`tx.of(Sessions)`), as part of this transaction."""
@@ -101,11 +90,9 @@ class Transaction:
             found = self._rooms[verbs] = verbs(self._session)
         return cast("V", found)
 
-
-class Verbs(Protocol):
-    """What a domain's `tables.py` has: verbs on its tables, made with the session of one transaction."""
-
-    def __init__(self, session: Session) -> None: ...
+    def flush(self) -> list[EventGroup]:
+        """Write the events that were emitted; what subscribers get after the commit."""
+        return self.events.flush(self.now) if "events" in self.__dict__ else []
 
 
 class Store(Protocol):

@@ -10,6 +10,7 @@ from wakeful.store import priorities
 from wakeful.store.alarms import LOOK_AGAIN_MS, NEAR_MS, Alarms
 from wakeful.store.listing import BOTH, DECLARED, JOINED, STATUS_SQL, JobFilter, Listing, pair_of, shown
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
+from wakeful.store.rows import Rows
 
 if TYPE_CHECKING:
     from wakeful.store.owners import Owned
@@ -33,12 +34,14 @@ _SETTLED = itemgetter(*map(STATE_COLUMNS.index, SETTLED_COLUMNS))
 class Jobs(Alarms, Listing):
     """Verbs on jobs; each call is part of the transaction it was made in."""
 
+    _jobs = Rows("jobs", JobDef)
+
     def overdue(self, now: int, hidden: Sequence[str] = ()) -> int:
         """How many jobs are due and not yet handled by the engine, without hidden kinds."""
         found = int(self._session.rows(priorities.OVERDUE, (now,))[0][0])
         for kind in hidden:
             sql = f"SELECT count(*) FROM {JOINED} WHERE j.kind = ? AND s.due_at <= ?"
-            found -= int(self._session.rows(sql, (kind, now))[0][0])
+            found -= self._count(sql, kind, now)
         return found
 
     def late(
@@ -60,7 +63,7 @@ class Jobs(Alarms, Listing):
 
     def late_count(self, since: int, hidden: Sequence[str]) -> int:
         """How many these are."""
-        return int(self._session.rows(f"SELECT count(*) {self._late(hidden)}", (since, *hidden))[0][0])
+        return self._count(f"SELECT count(*) {self._late(hidden)}", since, *hidden)
 
     @staticmethod
     def _late(hidden: Sequence[str]) -> str:
@@ -69,7 +72,7 @@ class Jobs(Alarms, Listing):
             "FROM priorities p CROSS JOIN job_state s CROSS JOIN jobs j WHERE s.priority = p.level "
             "AND s.due_at IS NOT NULL AND s.due_at <= ? AND s.run_id IS NULL AND s.ready_at IS NULL "
             "AND j.id = s.job_id "
-            f'AND j.removed_at IS NULL AND j.trigger NOT LIKE \'{{"type":"ping"%\'{shown("j.kind", hidden)}'
+            f"AND j.removed_at IS NULL{shown('j.kind', hidden)}"
         )
 
     def not_started_since(self, job_ids: Sequence[int], since: int) -> list[int]:
@@ -157,24 +160,17 @@ class Jobs(Alarms, Listing):
 
     def laned(self, after: int, limit: int) -> list[JobDef]:
         """The jobs that may have lanes, by id from `after` on; reads them all, and is for once in a store's life."""
-        sql = (
-            f"SELECT {', '.join(JOB_COLUMNS)} FROM jobs WHERE id > ? AND removed_at IS NULL AND options LIKE ? "
-            "ORDER BY id LIMIT ?"
-        )
-        return [JobDef._make(row) for row in self._session.rows(sql, (after, '%"lanes"%', limit))]
+        rest = "WHERE id > ? AND removed_at IS NULL AND options LIKE ? ORDER BY id LIMIT ?"
+        return self._jobs.all(rest, after, '%"lanes"%', limit)
 
     def stored_after(self, moment: int, after: int, limit: int) -> list[JobDef]:
         """The jobs that were added or changed after that moment, by id from `after` on; reads them all."""
-        sql = (
-            f"SELECT {', '.join(JOB_COLUMNS)} FROM jobs WHERE id > ? AND updated_at > ? AND removed_at IS NULL "
-            "ORDER BY id LIMIT ?"
-        )
-        return [JobDef._make(row) for row in self._session.rows(sql, (after, moment, limit))]
+        rest = "WHERE id > ? AND updated_at > ? AND removed_at IS NULL ORDER BY id LIMIT ?"
+        return self._jobs.all(rest, after, moment, limit)
 
     def last_added(self, after: int) -> int:
         """When the newest job was added, by the clock as it was then; 0 where its id is not above `after`."""
-        rows = self._session.rows("SELECT created_at FROM jobs WHERE id > ? ORDER BY id DESC LIMIT 1", (after,))
-        return int(rows[0][0]) if rows else 0
+        return self._count("SELECT created_at FROM jobs WHERE id > ? ORDER BY id DESC LIMIT 1", after)
 
     def define(self, *definitions: JobDef) -> None:
         if definitions:
@@ -185,7 +181,7 @@ class Jobs(Alarms, Listing):
         if not job_ids:
             return
         self._session.delete_in("jobs", "id", job_ids)
-        for table in ("job_state", "job_stops", "skips", "chains", "stretches", "past_triggers", *tables):
+        for table in ("job_state", "job_stops", "proposals", "skips", "chains", "stretches", "past_triggers", *tables):
             self._session.delete_in(table, "job_id", job_ids)
 
     def requeue_parked(self, parked: str, now: int, limit: int) -> int:
@@ -236,6 +232,15 @@ class Jobs(Alarms, Listing):
         """Whether there is a job of that kind."""
         return bool(self._session.rows("SELECT 1 FROM jobs WHERE kind = ? AND removed_at IS NULL LIMIT 1", (kind,)))
 
+    def kinds(self) -> dict[int, str]:
+        """The kind of every job that is not removed."""
+        return {int(row[0]): str(row[1]) for row in self._session.bulk(("id", "kind"), "jobs WHERE removed_at IS NULL")}
+
+    def of_kinds(self, kinds: Sequence[str]) -> list[JobDef]:
+        """All jobs of these kinds that are not removed."""
+        rows = self._session.select_in(JOB_COLUMNS, "jobs", "kind", kinds, only="removed_at IS NULL") if kinds else []
+        return [JobDef._make(row) for row in rows]
+
     def any_shown(self, hidden: Sequence[str] = ()) -> bool:
         """Whether there is a job of any but hidden kinds."""
         sql = f"SELECT 1 FROM jobs j WHERE j.removed_at IS NULL{shown('j.kind', hidden)} LIMIT 1"
@@ -258,8 +263,7 @@ class Jobs(Alarms, Listing):
 
     def upstream(self, job_id: int) -> str | None:
         """The name of the job this one starts after."""
-        found = self._session.rows("SELECT upstream FROM chains WHERE job_id = ? LIMIT 1", (job_id,))
-        return str(found[0][0]) if found else None
+        return self._text("SELECT upstream FROM chains WHERE job_id = ? LIMIT 1", job_id)
 
     def any_chains(self) -> bool:
         return bool(self._session.rows("SELECT 1 FROM chains LIMIT 1"))
@@ -345,7 +349,7 @@ class Jobs(Alarms, Listing):
         """Whether the nodes' next alarm is later. What is near is, without asking: a second is how long they may sleep
         on an alarm that was taken away meanwhile.
         """
-        if due_at <= self._now + NEAR_MS:
+        if due_at <= self._session.now + NEAR_MS:
             return True
         first = self.next_alarm()
         return first is None or due_at < first

@@ -15,9 +15,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
+from wakeful.store.rows import Verbs
+
 if TYPE_CHECKING:
     from wakeful.store.owners import Owned
-    from wakeful.store.session import Session
 
 #: Whether a job `s` still waits for the lanes that it needs besides those it reserves.
 _WAITS = "s.run_id IS NULL AND s.ready_at IS NOT NULL AND (s.parked IS NOT NULL OR s.due_at <= ?)"
@@ -45,11 +46,8 @@ class Waiter(NamedTuple):
     parked: bool = True  # on this very lane; else it reserves a place in it and waits for another
 
 
-class Lanes:
+class Lanes(Verbs):
     """Verbs on lanes; each call is part of the transaction it was made in."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def used(self, keys: Sequence[str]) -> dict[str, int]:
         """How much of each lane is taken; a lane that was never used is 0."""
@@ -63,6 +61,11 @@ class Lanes:
             used, size, contested, length = load
             found[str(key)] = Load(int(used), size, bool(contested), length)
         return found
+
+    def busiest(self, limit: int) -> list[tuple[str, int, int | None]]:
+        """Lanes of which something is taken, and bounded ones: each with what is used of it and its size."""
+        sql = "SELECT key, used, size FROM lanes WHERE used > 0 OR size IS NOT NULL ORDER BY used DESC, key LIMIT ?"
+        return [(str(key), int(used), size) for key, used, size in self._session.rows(sql, (limit,))]
 
     def holds_others(self, lane: str, owned: Owned) -> bool:
         """Whether a job is in the lane that is not one of these."""
@@ -104,7 +107,7 @@ class Lanes:
         self._session.serialize("lanes")
         waits = f"EXISTS (SELECT 1 FROM job_state s WHERE s.job_id = lane_reservations.job_id AND {_WAITS})"
         sql = f"DELETE FROM lane_reservations WHERE NOT {waits} RETURNING lane"
-        return {str(row[0]) for row in self._session.rows(sql, (now,))}
+        return set(self._column(sql, now))
 
     def enter(self, jobs: Mapping[int, Mapping[str, int]]) -> None:
         """New jobs are in these lanes, each with the size it gives; a lane becomes no wider by it."""

@@ -11,10 +11,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
+from wakeful.store.rows import Rows, Verbs, where
 
 if TYPE_CHECKING:
     from wakeful.store.owners import Owned
-    from wakeful.store.session import Session
 
 J_COLUMNS = tuple(f"j.{column}" for column in JOB_COLUMNS)
 S_COLUMNS = tuple(f"s.{column}" for column in STATE_COLUMNS)
@@ -44,7 +44,7 @@ class JobFilter(NamedTuple):
 
 #: How the last run of a job ended that is over, but not done.
 UNDONE = ("error", "timeout", "crashed", "unknown")
-_DONE = f"ended_at IS NOT NULL AND coalesce(last_outcome, 'error') NOT IN {UNDONE}"
+DONE_SQL = f"ended_at IS NOT NULL AND coalesce(last_outcome, 'error') NOT IN {UNDONE}"
 _ASKING = "SELECT job_id FROM runs WHERE finished_at IS NULL AND status = 'waiting' AND phase = 'approval'"
 _OFF = "s.run_id IS NULL AND s.paused = 0 AND s.enabled = 0"
 #: A job's status is derived, never stored: these conditions and `status_of` say the same. The first that holds.
@@ -52,8 +52,8 @@ STATUS_SQL = {
     "waiting": f"s.run_id IS NOT NULL AND s.job_id IN ({_ASKING})",
     "running": f"s.run_id IS NOT NULL AND s.job_id NOT IN ({_ASKING})",
     "paused": "s.run_id IS NULL AND s.paused = 1",
-    "done": f"{_OFF} AND ({_DONE})",
-    "disabled": f"{_OFF} AND NOT ({_DONE})",
+    "done": f"{_OFF} AND ({DONE_SQL})",
+    "disabled": f"{_OFF} AND NOT ({DONE_SQL})",
     "idle": "s.run_id IS NULL AND s.paused = 0 AND s.enabled = 1",
 }
 #: Jobs that a program declares with their handler (`@scheduler.job`): such a job is of a kind of its own.
@@ -67,8 +67,8 @@ _RARE = {
     "waiting": _ASKING,
     "running": _OPEN_RUNS,
     "paused": f"SELECT job_id FROM job_state WHERE {_STOPPED} AND paused = 1",
-    "done": f"SELECT job_id FROM job_state WHERE {_STOPPED} AND paused = 0 AND {_DONE}",
-    "disabled": f"SELECT job_id FROM job_state WHERE {_STOPPED} AND paused = 0 AND NOT ({_DONE})",
+    "done": f"SELECT job_id FROM job_state WHERE {_STOPPED} AND paused = 0 AND {DONE_SQL}",
+    "disabled": f"SELECT job_id FROM job_state WHERE {_STOPPED} AND paused = 0 AND NOT ({DONE_SQL})",
 }
 
 
@@ -121,22 +121,19 @@ def shown(kind: str, hidden: Sequence[str]) -> str:
     return f" AND {kind} NOT IN ({', '.join('?' * len(hidden))})" if hidden else ""
 
 
-class Listing:
+class Listing(Verbs):
     """Questions about many jobs; each call is part of the transaction it was made in."""
 
-    _session: Session
+    _active = Rows("job_state", _Active)
 
     def matching(self, wanted: JobFilter) -> list[tuple[JobDef, JobState]]:
         """Jobs in the order of their names."""
-        source, where, params = self._chosen(wanted, states=wanted.contains is None)
-        if wanted.after is not None:
-            where.append("j.name > ?")
-            params.append(wanted.after)
+        source, clause, params = self._chosen(wanted, states=wanted.contains is None)
         limit = f" LIMIT {int(wanted.limit)}" if wanted.limit is not None else ""
-        end = f"FROM {source} WHERE {' AND '.join(where)} ORDER BY j.name{limit}"
+        end = f"FROM {source} {clause} ORDER BY j.name{limit}"
         if wanted.contains is not None:
             # Names alone are read from an index; rows only of those that have the text.
-            names = [row[0] for row in self._session.rows(f"SELECT j.name {end}", params)]
+            names = self._column(f"SELECT j.name {end}", *params)
             ids = [row[0] for row in self._session.select_in(("id",), "jobs", "name", names, only="removed_at IS NULL")]
             return sorted(self._pairs(ids), key=lambda pair: pair[0].name) if ids else []
         return [pair_of(row) for row in self._session.rows(f"SELECT {', '.join(BOTH)} {end}", params)]
@@ -148,8 +145,14 @@ class Listing:
             counts = self.counts()
             found = counts.get(wanted.status, 0) if wanted.status is not None else sum(counts.values())
             return found - sum(self.count(JobFilter(kind=kind, status=wanted.status)) for kind in wanted.hidden)
-        source, where, params = self._chosen(wanted, states=False)
-        return self._number(f"SELECT count(*) FROM {source} WHERE {' AND '.join(where)}", params)
+        source, clause, params = self._chosen(wanted, states=False)
+        return self._count(f"SELECT count(*) FROM {source} {clause}", *params)
+
+    def count_up_to(self, wanted: JobFilter, most: int) -> int:
+        """How many jobs match on all pages; no more than `most` are counted."""
+        source, clause, params = self._chosen(wanted._replace(after=None, limit=None), states=False)
+        some = f"SELECT 1 FROM {source} {clause} LIMIT {int(most)}"
+        return self._count(f"SELECT count(*) FROM ({some}) counted", *params)
 
     def counts(self, hidden: Sequence[str] = ()) -> dict[str, int]:
         """How many jobs there are by status, without hidden kinds; statuses without jobs are left out."""
@@ -160,9 +163,9 @@ class Listing:
         stopped = self._by_status("job_state s", _STOPPED_S)
         stopped.subtract(self._by_status(JOINED, f"j.{_REMOVED} AND {_STOPPED_S}"))
         stopped.subtract(Counter(status for row in active if (status := status_at_rest(row)) != "idle"))
-        everything = self._number("SELECT count(*) FROM job_state")
-        everything -= self._number(f"SELECT count(*) FROM jobs WHERE {_REMOVED}")
-        asking = {int(row[0]) for row in self._session.rows(_ASKING)} if active else set[int]()
+        everything = self._count("SELECT count(*) FROM job_state")
+        everything -= self._count(f"SELECT count(*) FROM jobs WHERE {_REMOVED}")
+        asking = set(self._column(_ASKING)) if active else set()
         waiting = sum(row.job_id in asking for row in active)
         idle = everything - len(active) - stopped.total()
         found = {"idle": idle, "running": len(active) - waiting, "waiting": waiting}
@@ -181,18 +184,17 @@ class Listing:
         ids = {row.job_id for row in active}
         # The alarm of a run is its deadline and no start: so many alarms more are looked at.
         alarms = limit + sum(row.due_at is not None for row in active)
-        for level in self._session.rows("SELECT level FROM priorities ORDER BY level"):
+        for level in self._column("SELECT level FROM priorities ORDER BY level"):
             alarm = f"FROM {source} s.priority = ? AND s.due_at IS NOT NULL"
             sql = f"SELECT s.job_id, s.due_at {alarm} AND s.due_at >= s.next_at ORDER BY s.due_at, s.job_id LIMIT ?"
-            starts = self._session.rows(sql, (*hidden, level[0], alarms))
+            starts = self._session.rows(sql, (*hidden, level, alarms))
             # Others are looked at sooner, for a run that waits; their own time may still be among the first.
             latest = starts[-1][1] if len(starts) == alarms else LATEST
             sql = f"SELECT s.job_id {alarm} AND s.due_at < s.next_at AND s.due_at <= ? ORDER BY s.next_at LIMIT ?"
-            sooner = self._session.rows(sql, (*hidden, level[0], latest, alarms))
-            ids.update(int(row[0]) for row in (*starts, *sooner))
+            ids.update((int(row[0]) for row in starts), self._column(sql, *hidden, level, latest, alarms))
         for key in self._parked_keys():
             sql = f"SELECT s.job_id FROM {source} s.parked = ? ORDER BY s.priority DESC, s.ready_at, s.job_id LIMIT ?"
-            ids.update(int(row[0]) for row in self._session.rows(sql, (*hidden, key, limit)))
+            ids.update(self._column(sql, *hidden, key, limit))
         return [job for job in self._pairs(sorted(ids)) if job[0].removed_at is None and job[0].kind not in hidden]
 
     def declared(self) -> list[str]:
@@ -216,34 +218,40 @@ class Listing:
         others = sum(row.due_at is not None for row in self._in_progress())
         if hidden:
             places = ", ".join("?" * len(hidden))
-            others += self._number(
+            others += self._count(
                 f"SELECT count(*) FROM {JOINED} WHERE j.removed_at IS NULL AND j.kind IN ({places}) "
                 "AND s.run_id IS NULL AND (s.due_at IS NOT NULL OR s.parked IS NOT NULL)",
-                list(hidden),
+                *hidden,
             )
         counted = 0
         for column, order in (("due_at", "priority, due_at"), ("parked", "parked")):  # as their indexes have it
             some = f"SELECT {column} FROM job_state WHERE {column} IS NOT NULL ORDER BY {order} LIMIT ?"
-            counted += self._number(f"SELECT count(*) FROM ({some}) counted", (most + others,))
+            counted += self._count(f"SELECT count(*) FROM ({some}) counted", most + others)
         return min(most, counted - others)
 
     def _parked_keys(self) -> Iterator[str]:
         """What jobs wait for, from one to the next: however many wait for it."""
         sql = "SELECT parked FROM job_state WHERE parked IS NOT NULL AND parked > ? ORDER BY parked LIMIT 1"
-        key = ""
-        while found := self._session.rows(sql, (key,)):
-            key = str(found[0][0])
+        key: str | None = ""
+        while (key := self._text(sql, key)) is not None:
             yield key
 
     def _in_progress(self) -> list[_Active]:
         """The jobs that have a run in progress, removed ones too."""
-        ids = [int(row[0]) for row in self._session.rows(_OPEN_RUNS)]
-        rows = self._session.select_in(_Active._fields, "job_state", "job_id", ids, only="run_id IS NOT NULL")
-        return [_Active._make(row) for row in rows]
+        return self._active.among("job_id", self._column(_OPEN_RUNS), only="run_id IS NOT NULL")
 
-    def _chosen(self, wanted: JobFilter, *, states: bool) -> tuple[str, list[str], list[Any]]:
+    def _chosen(self, wanted: JobFilter, *, states: bool) -> tuple[str, str, list[Any]]:
         """The tables to read, with `states` also where no condition is about them; the conditions, and their values."""
-        where, params = _by_columns(wanted)
+        conditions = [*_by_columns(wanted), *self._by_name(wanted)]
+        source = JOINED if states or wanted.status is not None or wanted.enabled is not None else "jobs j"
+        rare = _RARE.get(wanted.status or "")
+        if rare is not None and self._are_few(rare):
+            conditions.append(("j.id = o.job_id", ()))
+            source = f"({rare}) o CROSS JOIN {JOINED}"
+        return source, *where(conditions)
+
+    def _by_name(self, wanted: JobFilter) -> Iterator[tuple[str, Any]]:
+        """The conditions on the names of jobs, and on kinds that are hidden."""
         if wanted.hidden and wanted.kind is None:
             kinds = shown("j.kind", wanted.hidden).removeprefix(" AND ")
             if wanted.contains is not None:  # kinds only of the names that have the text: the others come from an index
@@ -251,57 +259,41 @@ class Listing:
                     "NOT EXISTS (SELECT 1 FROM jobs h WHERE h.removed_at IS NULL AND h.name = j.name "
                     f"AND h.kind IN ({', '.join('?' * len(wanted.hidden))}))"
                 )
-            where.append(kinds)
-            params += wanted.hidden
-        if wanted.status is not None:
-            where.append(STATUS_SQL[wanted.status])
-        if wanted.enabled is not None:
-            where.append(f"s.enabled = {int(wanted.enabled)}")
+            yield kinds, wanted.hidden
         if wanted.contains is not None:
-            where.append(self._session.contains("j.name"))
-            params.append(f"%{_pattern(wanted.contains)}%")
-        rare = _RARE.get(wanted.status or "")
-        if rare is not None and self._are_few(rare):
-            where.append("j.id = o.job_id")
-            return f"({rare}) o CROSS JOIN {JOINED}", where, params
-        states = states or wanted.status is not None or wanted.enabled is not None
-        return JOINED if states else "jobs j", where, params
+            yield self._session.contains("j.name"), f"%{_pattern(wanted.contains)}%"
+        yield "j.name > ?", wanted.after
 
     def _are_few(self, select: str) -> bool:
-        return self._number(f"SELECT count(*) FROM ({select} LIMIT {FEW + 1}) o") <= FEW
+        return self._count(f"SELECT count(*) FROM ({select} LIMIT {FEW + 1}) o") <= FEW
 
     def _pairs(self, ids: list[int]) -> list[tuple[JobDef, JobState]]:
         definitions = {row[0]: JobDef._make(row) for row in self._session.select_in(JOB_COLUMNS, "jobs", "id", ids)}
         states = self._session.select_in(STATE_COLUMNS, "job_state", "job_id", ids)
         return [(definitions[row[0]], JobState._make(row)) for row in states]
 
-    def _number(self, sql: str, params: Iterable[Any] = ()) -> int:
-        return int(self._session.rows(sql, tuple(params))[0][0])
-
     def _by_status(self, source: str, where: str) -> Counter[str]:
         """How many stopped jobs there are, by status while they do not run."""
         found = self._session.rows(
-            f"SELECT CASE WHEN s.paused = 1 THEN 'paused' WHEN {_DONE} THEN 'done' ELSE 'disabled' END, count(*) "
+            f"SELECT CASE WHEN s.paused = 1 THEN 'paused' WHEN {DONE_SQL} THEN 'done' ELSE 'disabled' END, count(*) "
             f"FROM {source} WHERE {where} GROUP BY 1"
         )
         return Counter({str(status): int(number) for status, number in found})
 
 
-def _by_columns(wanted: JobFilter) -> tuple[list[str], list[Any]]:
-    """The conditions on single columns of a job, and their values."""
-    where, params = ["j.removed_at IS NULL"], list[Any]()
-    for column in ("kind", "owner", "source"):
-        value = getattr(wanted, column)
-        if value is not None:
-            where.append(f"j.{column} = ?")
-            params.append(value)
-    if wanted.owner is not None:
-        where.append("j.owner IS NOT NULL")  # as the condition of its index says
+def _by_columns(wanted: JobFilter) -> Iterator[tuple[str, Any]]:
+    """The conditions on single columns of a job and of its state, and their values."""
+    yield "j.removed_at IS NULL", ()
+    yield "j.kind = ?", wanted.kind
+    yield "j.owner = ? AND j.owner IS NOT NULL", wanted.owner  # as the condition of its index says
+    yield "j.source = ?", wanted.source
     if wanted.owned is not None:
         condition, values = wanted.owned.condition("j")
-        where.append(condition)
-        params += values
-    return where, params
+        yield condition, tuple(values)
+    if wanted.status is not None:
+        yield STATUS_SQL[wanted.status], ()
+    if wanted.enabled is not None:
+        yield f"s.enabled = {int(wanted.enabled)}", ()  # said in full, as the condition of an index
 
 
 def pair_of(row: Iterable[object]) -> tuple[JobDef, JobState]:

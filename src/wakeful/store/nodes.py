@@ -1,26 +1,25 @@
 """Nodes as a person looks at them: all of them, what they run, and the request that one starts nothing more.
 
-How nodes live, beat and take over from each other is in `journal`; times here are by the database's clock.
+How nodes live, beat and take over from each other is in `members`; times here are by the database's clock.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wakeful.store.records import NodeDetails, Standing
+from wakeful.store.rows import Rows, Verbs
 
 if TYPE_CHECKING:
-    from wakeful.store.session import Row, Session
+    from wakeful.store.session import Row
 
 #: A node that has been silent for so long is dead to the others.
 LEASE_MS = 20_000
 
 #: The key of the hold on everything in the store's facts: by whom, since when, and why. Absent: there is none.
 HOLD_KEY = "hold"
-
-#: Without `held`: a migration looks for live nodes before an older store has that column.
-_NODE = ", ".join(name for name in NodeDetails._fields if name != "held")
 
 
 def hold_level(text: str | None) -> int:
@@ -39,35 +38,37 @@ def standing_of(row: Row | None) -> Standing:
     return Standing(None) if row is None else Standing(bool(row[0]), int(row[1]), bool(row[2]))
 
 
-class Nodes:
+class Nodes(Verbs):
     """Verbs on nodes; each call is part of the transaction it was made in."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    #: Without `held`: a migration looks for live nodes before an older store has that column.
+    _nodes = Rows("nodes", NodeDetails, [name for name in NodeDetails._fields if name != "held"])
 
     def latest(self, limit: int) -> list[NodeDetails]:
         """Every node that has not left, however many there are, and the latest others up to `limit` in all."""
-        here = self._read("stopped_at IS NULL ORDER BY id")
-        gone = self._read("stopped_at IS NOT NULL ORDER BY id DESC LIMIT ?", max(0, limit - len(here)))
+        here = self._nodes.all("WHERE stopped_at IS NULL ORDER BY id")
+        gone = self._nodes.all("WHERE stopped_at IS NOT NULL ORDER BY id DESC LIMIT ?", max(0, limit - len(here)))
         return sorted([*here, *gone], key=lambda node: node.id)
 
     def get(self, node_id: int) -> NodeDetails | None:
         """One incarnation."""
-        found = self._read("id = ?", node_id)
-        return found[0] if found else None
+        return self._nodes.one("WHERE id = ?", node_id)
 
     def named(self, name: str) -> NodeDetails | None:
         """The node of that name: the one that has not left, else the latest that did."""
-        found = self._read("name = ? ORDER BY stopped_at IS NOT NULL, id DESC LIMIT 1", name)
-        return found[0] if found else None
+        return self._nodes.one("WHERE name = ? ORDER BY stopped_at IS NOT NULL, id DESC LIMIT 1", name)
 
     def names(self) -> list[str]:
         """The names nodes have had."""
-        return [str(row[0]) for row in self._session.rows("SELECT DISTINCT name FROM nodes ORDER BY name")]
+        return self._column("SELECT DISTINCT name FROM nodes ORDER BY name")
+
+    def names_of(self, node_ids: Sequence[int]) -> dict[int, str]:
+        """What these nodes are called."""
+        return {row[0]: str(row[1]) for row in self._session.select_in(("id", "name"), "nodes", "id", node_ids)}
 
     def living(self, since: int) -> list[NodeDetails]:
         """The nodes that have not left and sent a heartbeat since."""
-        return self._read("stopped_at IS NULL AND seen_at >= ? ORDER BY id", since)
+        return self._nodes.all("WHERE stopped_at IS NULL AND seen_at >= ? ORDER BY id", since)
 
     def drain(self, node_id: int, *, drain: bool) -> bool:
         """Ask a node to start nothing more, or to go on; False when it has left."""
@@ -78,8 +79,7 @@ class Nodes:
 
     def held(self) -> str | None:
         """The hold that stands, as it is kept; None where there is none."""
-        found = self._session.rows("SELECT value FROM meta WHERE key = ?", (HOLD_KEY,))
-        return str(found[0][0]) if found else None
+        return self._text("SELECT value FROM meta WHERE key = ?", HOLD_KEY)
 
     def hold(self, text: str | None) -> None:
         """Hold everything, or go on; with the commit every node does, because each claim reads its node's row.
@@ -100,6 +100,3 @@ class Nodes:
         """How many runs each node has active; nodes without one are left out."""
         sql = "SELECT node, count(*) FROM runs WHERE finished_at IS NULL AND status = 'active' GROUP BY node"
         return {int(row[0]): int(row[1]) for row in self._session.rows(sql) if row[0] is not None}
-
-    def _read(self, where: str, *params: object) -> list[NodeDetails]:
-        return [NodeDetails(*row) for row in self._session.rows(f"SELECT {_NODE} FROM nodes WHERE {where}", params)]

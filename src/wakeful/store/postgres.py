@@ -11,13 +11,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 
 from wakeful.clock import SharedClock, VirtualClock
-from wakeful.errors import SchedulerNotOpen
 from wakeful.store.forks import Home
 from wakeful.store.interface import Transaction
 from wakeful.store.nodes import LEASE_MS
@@ -28,15 +26,13 @@ from wakeful.store.postgres_listener import Listener
 from wakeful.store.postgres_session import PostgresSession, Types
 from wakeful.store.postgres_writer import PostgresWriter
 from wakeful.store.presence import surely_gone
-from wakeful.store.writer import Item, WriterThread
+from wakeful.store.writer import Item, WriterThread, WrittenStore
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
-    from wakeful.store.records import EventGroup
 
 T = TypeVar("T")
 
-READERS = 2
 FIRST_READINGS = 3  # of the time, so that one slow answer does not decide it
 #: Notifications may never come (a pooler in transaction mode swallows them), so we look by ourselves this often.
 LOOK_MS = 1_000
@@ -50,7 +46,7 @@ _BEGIN_READING = (
 )
 
 
-class PostgresStore:
+class PostgresStore(WrittenStore):
     """A store in a PostgreSQL database."""
 
     exclusive = False
@@ -62,22 +58,15 @@ class PostgresStore:
         self._address = Address(url)
         self.url = str(self._address)
         self.folder = self._address.folder()
-        self._inline = inline
         self._database_clock = clock if database_clock is None and isinstance(clock, VirtualClock) else database_clock
         self._shared = SharedClock(clock) if self._database_clock is not clock else None
-        self.clock = self._clock = self._shared if self._shared is not None else clock
-        self._open = False
-        self._home = Home()
+        super().__init__(self._shared if self._shared is not None else clock, inline=inline)
         self._types: Types = {}
         self._writer = self._new_writer()
         self._apart: PostgresWriter | None = None
-        self._thread: WriterThread | None = None
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="wakeful-read")
         self._idle_readers: list[psycopg.Connection[Any]] = []
         self._listener: Listener | None = None
         self._looked_at = 0
-        self._listeners: list[Callable[[list[EventGroup]], None]] = []
-        self._on_change: Callable[[], None] = lambda: None
 
     def _new_writer(self) -> PostgresWriter:
         writer = PostgresWriter(self._address, self._clock, self._database_clock)
@@ -91,11 +80,9 @@ class PostgresStore:
             self._home.refuse_child()
             return
         self._home = Home()
-        if self._inline:
-            self._prepare(create=create)
-        else:
-            await asyncio.get_running_loop().run_in_executor(self._readers, lambda: self._prepare(create=create))
-            self._thread = WriterThread(self._clock, self._writer.commit, self._notify)
+        await self._aside(lambda: self._prepare(create=create))
+        if not self._inline:
+            self._thread = WriterThread(self._clock, self._commit, self._notify)
         self._open = True
 
     def _prepare(self, *, create: bool) -> None:
@@ -126,39 +113,18 @@ class PostgresStore:
             return
         self._open = False
         await self.resign()
-        if self._thread is not None:
-            await asyncio.get_running_loop().run_in_executor(self._readers, self._thread.finish)
-            self._thread = None
-        self._readers.shutdown()
+        await self._end_threads()
         self._writer.close()
         if self._apart is not None:
             self._apart.close()
         for connection in self._idle_readers:
             connection.close()
         self._idle_readers.clear()
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="wakeful-read")
 
     # -- transactions -------------------------------------------------------------------------------------------------
 
-    async def write(self, work: Callable[[Transaction], T], *, not_before: int | None = None) -> T:
-        self._home.refuse_child()
-        if not self._open:
-            raise SchedulerNotOpen
-        item = Item(work, not_before)
-        if self._thread is not None:
-            return await self._thread.write(item)  # type: ignore[no-any-return]
-        self._writer.commit([item])
-        result = item.outcome()
-        self._notify(item.groups)
-        return result  # type: ignore[no-any-return]
-
-    async def read(self, work: Callable[[Transaction], T]) -> T:
-        self._home.refuse_child()
-        if not self._open:
-            raise SchedulerNotOpen
-        if self._inline:
-            return self._read(work)
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
+    def _commit(self, items: list[Item]) -> None:
+        self._writer.commit(items)
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
         while True:
@@ -210,18 +176,6 @@ class PostgresStore:
             return True
         return False
 
-    def on_events(self, listener: Callable[[list[EventGroup]], None]) -> None:
-        self._listeners.append(listener)
-
-    def on_change(self, listener: Callable[[], None]) -> None:
-        """Call `listener` on the loop as soon as another process announces something to look at."""
-        self._on_change = listener
-
-    def _notify(self, groups: list[EventGroup]) -> None:
-        if groups:
-            for listener in self._listeners:
-                listener(groups)
-
     async def become_engine(self, who: dict[str, object]) -> None:
         """Every node may; there is no leader."""
         del who
@@ -253,8 +207,8 @@ def _begin_reading(connection: psycopg.Connection[Any]) -> None:
 
 
 def _latest_node(tx: Transaction) -> dict[str, object] | None:
-    now = tx.journal.database_now()
-    for node in reversed(tx.journal.alive()):
+    now = tx.facts.database_now()
+    for node in reversed(tx.members.alive()):
         details = json.loads(node.details)
         if now - node.seen_at < LEASE_MS and not surely_gone(node.id, details):
             return {**details, "node": node.name, "since": node.started_at}

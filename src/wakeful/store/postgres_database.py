@@ -7,6 +7,7 @@ shows the password.
 from __future__ import annotations
 
 import json
+import logging
 import re
 from typing import Any
 
@@ -33,6 +34,7 @@ from wakeful.store.schema_version import (
     steps,
 )
 
+log = logging.getLogger("wakeful.store")
 OLDEST_SERVER = 130_000  # pg_current_xact_id
 PREPARED = 200
 PREPARE_AFTER = 5  # times a statement is sent
@@ -87,7 +89,7 @@ def migrate(connection: psycopg.Connection[Any], address: Address, *, create: bo
     """Bring the schema to this version, in one transaction, one process at a time; a newer one that suits us stays."""
     _check_server(connection, address)
     stored = _stored(connection, address)
-    if stored.after(steps()) == stored:
+    if stored.is_current():
         return
     if not create and stored.version == 0:
         message = (
@@ -116,6 +118,8 @@ def _migrate(connection: psycopg.Connection[Any], address: Address) -> None:
         # No node joins from here on: one that wanted to finds the new number, and one that did before is seen.
         connection.execute("LOCK TABLE nodes IN ACCESS EXCLUSIVE MODE")
         refuse_contracting(coming, _living(connection), str(address))
+    if stored.version:
+        log.warning("upgrading %s from schema %s to %s", address, stored.version, coming.version)
     if stored.version:  # what does not say which of our scripts it has seen: see `Stored.number`
         connection.execute("DELETE FROM wakeful_schema WHERE version > %s", (stored.version,))
     for step, script in zip(steps(), migrations(), strict=True):
@@ -195,7 +199,11 @@ def _stored(connection: psycopg.Connection[Any], address: Address) -> Stored:
     keys = "SELECT key, value FROM meta WHERE key IN (%s, %s)"
     facts = {str(key): str(value) for key, value in connection.execute(keys, (OLDEST_KEY, DOMAINS_KEY))}
     stored = Stored.of(int(version), facts, lambda: set(column_types(connection)), str(address))
-    refuse_newer(stored, str(address), "database")
+    refuse_newer(
+        stored,
+        str(address),
+        lambda _: "upgrade this one, restore a dump from before the upgrade, or use another database",
+    )
     return stored
 
 

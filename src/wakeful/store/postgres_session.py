@@ -98,6 +98,7 @@ class PostgresSession:
         `repeated`: the transaction was begun before, and undone.
         """
         self._connection = connection
+        self.now = 0
         self._types = types
         self._writing = writing
         self._clock = clock

@@ -166,7 +166,7 @@ class PostgresWriter:
                 break
         for item, transaction, session in good:  # last, because it makes us the only one who writes events
             session.notice = self._notice() if session.announced else None
-            item.groups = transaction.journal.flush(transaction.now)
+            item.groups = transaction.flush()
             session.notify()
             session.finish()
         return done

@@ -6,7 +6,7 @@ columns in the queries. Every record is a value: a change is a new record, saved
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class JobDef(NamedTuple):
@@ -103,15 +103,17 @@ class RunRow(NamedTuple):
     ) -> RunRow:
         """A requested run that waits for its turn."""
         return cls(
-            run_id, job.id, job.kind, reason, slot, attempt, retry_of, caused_by, None, "queued", None, due_at, None
-        )
+            id=run_id, job_id=job.id, kind=job.kind, reason=reason, slot=slot, attempt=attempt, retry_of=retry_of,
+            caused_by=caused_by, phase=None, status="queued", outcome=None, due_at=due_at, started_at=None,
+        )  # fmt: skip
 
     @classmethod
     def again(cls, run_id: int, before: RunRow, reason: str, due_at: int) -> RunRow:
         """A further attempt at what a run did not do, waiting for its turn."""
         return cls(
-            run_id, before.job_id, before.kind, reason, before.slot, before.attempt + 1, before.id, before.caused_by,
-            None, "queued", None, due_at, None,
+            id=run_id, job_id=before.job_id, kind=before.kind, reason=reason, slot=before.slot,
+            attempt=before.attempt + 1, retry_of=before.id, caused_by=before.caused_by, phase=None, status="queued",
+            outcome=None, due_at=due_at, started_at=None,
         )  # fmt: skip
 
 
@@ -185,6 +187,12 @@ class EventGroup(NamedTuple):
     body: str
 
 
+class CountedGroup(EventGroup):
+    """A group as the listeners of this process get it, with what its transaction had counted; that is not stored."""
+
+    counted: tuple[Any, ...] = ()
+
+
 class NodeRow(NamedTuple):
     """A process that ran, or runs, the engine on this store."""
 
@@ -228,6 +236,26 @@ class Token(NamedTuple):
     created_at: int
     revoked_at: int | None
     last_used_at: int | None
+
+
+class PageCode(NamedTuple):
+    """A one-time code of a link to the dashboard; the code itself is not kept, only its hash."""
+
+    hash: str
+    name: str
+    role: str
+    expires_at: int
+
+
+class PageSession(NamedTuple):
+    """A person who is signed in to the dashboard; the cookie itself is not kept, only its hash."""
+
+    hash: str
+    name: str
+    role: str
+    token_hash: str | None
+    created_at: int
+    expires_at: int
 
 
 class KeptAnswer(NamedTuple):

@@ -7,10 +7,9 @@ asked for it is being recovered from a crash. What it says is kept here and take
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.store.rows import Rows, Verbs
 
 
 class Report(NamedTuple):
@@ -24,11 +23,10 @@ class Report(NamedTuple):
     error: str | None
 
 
-class Reports:
+class Reports(Verbs):
     """Verbs on reports; each call is part of the transaction it was made in."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _reports = Rows("run_reports", Report)
 
     def add(self, report: Report) -> bool:
         """Keep the report; the first one counts, and False says that there is one."""
@@ -38,12 +36,11 @@ class Reports:
         )
         if self.of([report.run_id]):
             return False
-        return self._session.insert_many("run_reports", Report._fields, [report], "ON CONFLICT DO NOTHING") == 1
+        return self._reports.add(report, on_conflict="ON CONFLICT DO NOTHING") == 1
 
     def of(self, run_ids: Sequence[int]) -> dict[int, Report]:
         """The reports that wait for these runs."""
-        rows = self._session.select_in(Report._fields, "run_reports", "run_id", run_ids)
-        return {row[0]: Report._make(row) for row in rows}
+        return {report.run_id: report for report in self._reports.among("run_id", run_ids)}
 
     def drop(self, run_ids: Sequence[int]) -> None:
         """These were taken up."""

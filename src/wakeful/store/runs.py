@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.store.listing import shown
 from wakeful.store.records import DETAIL_COLUMNS, RUN_COLUMNS, Finish, Given, RunDetails, RunRow
+from wakeful.store.rows import Rows, Verbs, where
 
 if TYPE_CHECKING:
     from wakeful.store.owners import Owned
-    from wakeful.store.session import Session
 
-_R = ", ".join(RUN_COLUMNS)
 #: History that may go: done, and not the job's last run.
 _PRUNABLE = (
     "r.finished_at IS NOT NULL AND NOT EXISTS "
@@ -20,6 +19,9 @@ _PRUNABLE = (
 )
 _FINISH = ("id", "status", "outcome", "started_at", "finished_at", "lanes")
 _ACTIVATE = ("id", "kind", "status", "started_at", "node", "lanes")
+
+
+TOGETHER = 50  # jobs that one statement asks about
 
 
 class RunFilter(NamedTuple):
@@ -39,11 +41,37 @@ class RunFilter(NamedTuple):
     owned: Owned | None = None  # only those of jobs that a caller may see
 
 
-class Runs:
+class Ended(NamedTuple):
+    """How a run ended, and how long it took; no outcome while it is open."""
+
+    id: int
+    job_id: int
+    status: str
+    outcome: str | None
+    started_at: int | None
+    finished_at: int | None
+
+    @property
+    def took(self) -> int | None:
+        """Milliseconds from its start to its end."""
+        return None if self.started_at is None or self.finished_at is None else self.finished_at - self.started_at
+
+
+class Used(NamedTuple):
+    """A run that was started and has ended: how, how long it took in milliseconds, and what it used, as JSON."""
+
+    id: int
+    job_id: int
+    outcome: str
+    took: int
+    usage: str | None
+
+
+class Runs(Verbs):
     """Verbs on runs; each call is part of the transaction it was made in."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _runs = Rows("runs", RunRow)
+    _details = Rows("run_details", RunDetails)
 
     def add(self, runs: Sequence[RunRow]) -> None:
         """Insert runs. A slot, an attempt or a retry that was already made is refused by the schema itself."""
@@ -91,13 +119,10 @@ class Runs:
         return bool(self._session.rows(sql, (job_id, slot)))
 
     def get(self, run_id: int) -> RunRow | None:
-        found = self._session.rows(f"SELECT {_R} FROM runs WHERE id = ?", (run_id,))
-        return RunRow._make(found[0]) if found else None
+        return self._runs.one("WHERE id = ?", run_id)
 
     def details(self, run_id: int) -> RunDetails | None:
-        columns = ", ".join(DETAIL_COLUMNS)
-        found = self._session.rows(f"SELECT {columns} FROM run_details WHERE run_id = ?", (run_id,))
-        return RunDetails._make(found[0]) if found else None
+        return self._details.one("WHERE run_id = ?", run_id)
 
     def given(self, run_id: int) -> Given:
         """What the run starts with beside its job's payload."""
@@ -105,18 +130,16 @@ class Runs:
         return Given(details.payload, details.approval) if details is not None else Given()
 
     def details_of(self, run_ids: Sequence[int]) -> dict[int, RunDetails]:
-        rows = self._session.select_in(DETAIL_COLUMNS, "run_details", "run_id", run_ids)
-        return {row[0]: RunDetails._make(row) for row in rows}
+        return {details.run_id: details for details in self._details.among("run_id", run_ids)}
 
     def open(self, job_id: int) -> list[RunRow]:
         """The job's runs that are not done, oldest first."""
-        sql = f"SELECT {_R} FROM runs WHERE job_id = ? AND finished_at IS NULL ORDER BY id"
-        return [RunRow._make(row) for row in self._session.rows(sql, (job_id,))]
+        return self._runs.all("WHERE job_id = ? AND finished_at IS NULL ORDER BY id", job_id)
 
     def open_and_first(self, job_id: int) -> tuple[list[RunRow], dict[int, Given]]:
         """The same, and what was given to the one that has been queued for longest."""
         sql = (
-            f"SELECT {', '.join(f'r.{name}' for name in RUN_COLUMNS)}, first.id, d.payload, d.approval FROM runs r "
+            f"SELECT {self._runs.of('r')}, first.id, d.payload, d.approval FROM runs r "
             "LEFT JOIN (SELECT id FROM runs WHERE job_id = ? AND finished_at IS NULL AND status = 'queued' "
             "ORDER BY due_at, id LIMIT 1) first ON first.id = r.id LEFT JOIN run_details d ON d.run_id = first.id "
             "WHERE r.job_id = ? AND r.finished_at IS NULL ORDER BY r.id"
@@ -128,8 +151,7 @@ class Runs:
     def all_open(self) -> list[RunRow]:
         """Every run that is not done, oldest first; the cost depends on the open runs, not on all stored ones."""
         # Without the + the planner walks the whole table in the order of ids rather than the index of open runs.
-        sql = f"SELECT {_R} FROM runs WHERE finished_at IS NULL ORDER BY id + 0"
-        return [RunRow._make(row) for row in self._session.rows(sql)]
+        return self._runs.all("WHERE finished_at IS NULL ORDER BY id + 0")
 
     def of_nodes(self, node_ids: Sequence[int]) -> list[RunRow]:
         """The active runs those nodes hold, oldest first."""
@@ -149,7 +171,7 @@ class Runs:
     def to_cancel(self) -> list[int]:
         """Runs in progress whose cancellation was requested."""
         sql = "SELECT id FROM runs WHERE finished_at IS NULL AND status = 'active' AND cancel = 1 ORDER BY id + 0"
-        return [int(row[0]) for row in self._session.rows(sql)]
+        return self._column(sql)
 
     def asking(self, run_ids: Sequence[int]) -> set[int]:
         """Which of these runs wait for a person's answer."""
@@ -172,8 +194,7 @@ class Runs:
 
     def successor(self, run_id: int) -> int | None:
         """The run that tried again what this one did not finish."""
-        found = self._session.rows("SELECT id FROM runs WHERE retry_of = ?", (run_id,))
-        return int(found[0][0]) if found else None
+        return self._number("SELECT id FROM runs WHERE retry_of = ?", run_id)
 
     def attempts_without_failure(self, run_id: int) -> int:
         """Of this run and those it continues, as far back as they are on record, how many did not fail."""
@@ -182,7 +203,7 @@ class Runs:
             "SELECT runs.retry_of, runs.outcome FROM runs JOIN chain ON runs.id = chain.retry_of) "
             "SELECT COUNT(*) FROM chain WHERE outcome NOT IN ('error', 'timeout')"
         )
-        return int(self._session.rows(sql, (run_id,))[0][0])
+        return self._count(sql, run_id)
 
     def log(
         self,
@@ -194,23 +215,15 @@ class Runs:
         hidden: Sequence[str] = (),
     ) -> list[RunRow]:
         """The newest runs first, of one job, or of all jobs except hidden kinds."""
-        where, params = ["1 = 1"], list[object]()
-        for condition, value in (("job_id = ?", job_id), ("id < ?", before), ("status = ?", status)):
-            if value is not None:
-                where.append(condition)
-                params.append(value)
-        if hidden and job_id is None:
-            where.append(shown("kind", hidden).removeprefix(" AND "))
-            params += hidden
+        kinds = shown("kind", hidden).removeprefix(" AND "), tuple(hidden) or None if job_id is None else None
+        clause, params = where([("job_id = ?", job_id), ("id < ?", before), ("status = ?", status), kinds])
         # Without the + the planner walks the whole table backwards to find one job's few runs.
         order = "id" if job_id is None else "id + 0"
-        sql = f"SELECT {_R} FROM runs WHERE {' AND '.join(where)} ORDER BY {order} DESC LIMIT ?"
-        return [RunRow._make(row) for row in self._session.rows(sql, (*params, limit))]
+        return self._runs.all(f"{clause} ORDER BY {order} DESC LIMIT ?", *params, limit)
 
     def matching(self, wanted: RunFilter) -> list[RunRow]:
         """The newest that match, newest first."""
-        where, params = ["1 = 1"], list[object]()
-        for condition, value in (
+        conditions: list[tuple[str, Any]] = [
             ("r.job_id = ?", wanted.job_id),
             ("r.kind = ?", wanted.kind),
             ("r.status = ?", wanted.status),
@@ -220,26 +233,49 @@ class Runs:
             ("r.node IN (SELECT n.id FROM nodes n WHERE n.name = ?)", wanted.node),
             ("r.id >= ?", wanted.from_id),
             ("r.id < ?", wanted.before_id),
-        ):
-            if value is not None:
-                where.append(condition)
-                params.append(value)
+        ]
         if wanted.hidden and wanted.kind is None and wanted.job_id is None:
-            where.append(shown("r.kind", wanted.hidden).removeprefix(" AND "))
-            params += wanted.hidden
+            conditions.append((shown("r.kind", wanted.hidden).removeprefix(" AND "), wanted.hidden))
         if wanted.owned is not None:
             condition, values = wanted.owned.condition("j")
-            where.append(f"EXISTS (SELECT 1 FROM jobs j WHERE j.id = r.job_id AND {condition})")
-            params += values
-        by_index = wanted.job_id is not None
-        if wanted.status is not None and wanted.status != "done":
-            where.append("r.finished_at IS NULL")
-            by_index = True
+            conditions.append((f"EXISTS (SELECT 1 FROM jobs j WHERE j.id = r.job_id AND {condition})", tuple(values)))
+        is_open = wanted.status is not None and wanted.status != "done"
+        conditions.append(("r.finished_at IS NULL", () if is_open else None))
+        clause, params = where(conditions)
         # As in `log`: where another index finds the few, the planner must not walk all runs in their order.
-        order = "r.id + 0" if by_index else "r.id"
-        columns = ", ".join(f"r.{name}" for name in RUN_COLUMNS)
-        sql = f"SELECT {columns} FROM runs r WHERE {' AND '.join(where)} ORDER BY {order} DESC LIMIT ?"
-        return [RunRow._make(row) for row in self._session.rows(sql, (*params, wanted.limit))]
+        order = "r.id + 0" if is_open or wanted.job_id is not None else "r.id"
+        return self._runs.joined("r", f"{clause} ORDER BY {order} DESC LIMIT ?", *params, wanted.limit)
+
+    def last_of(self, job_ids: Sequence[int], number: int) -> dict[int, list[Ended]]:
+        """The last runs of each of these jobs, the newest first."""
+        found: dict[int, list[Ended]] = {}
+        one = (
+            f"SELECT * FROM (SELECT {', '.join(Ended._fields)} FROM runs WHERE job_id = ? "
+            f"ORDER BY id + 0 DESC LIMIT {int(number)}) AS last"
+        )
+        for start in range(0, len(job_ids), TOGETHER):
+            asked = job_ids[start : start + TOGETHER]
+            for row in self._session.rows(" UNION ALL ".join([one] * len(asked)), asked):
+                found.setdefault(row[1], []).append(Ended._make(row))
+        return found
+
+    def used_by(self, job_ids: Sequence[int], number: int, *, reporting: bool = False) -> dict[int, list[Used]]:
+        """The last runs of each of these jobs that were started and have ended, the newest first.
+
+        With `reporting`, only those of them that reported what they used.
+        """
+        found: dict[int, list[Used]] = {}
+        details = "JOIN run_details d ON d.run_id = last.id" + (" WHERE d.usage IS NOT NULL" if reporting else "")
+        one = (
+            "SELECT last.*, d.usage FROM (SELECT id, job_id, outcome, finished_at - started_at FROM runs "
+            "WHERE job_id = ? AND outcome IS NOT NULL AND started_at IS NOT NULL AND finished_at IS NOT NULL "
+            f"ORDER BY id + 0 DESC LIMIT {int(number)}) AS last {'' if reporting else 'LEFT '}{details}"
+        )
+        for start in range(0, len(job_ids), TOGETHER):
+            asked = job_ids[start : start + TOGETHER]
+            for row in self._session.rows(" UNION ALL ".join([one] * len(asked)), asked):
+                found.setdefault(row[1], []).append(Used._make(row))
+        return found
 
     def outcomes(self, from_id: int, hidden: Sequence[str] = ()) -> dict[str, int]:
         """How the runs that were made from that id on ended, counted; none of hidden kinds."""
@@ -270,7 +306,7 @@ class Runs:
             "SELECT started_at - due_at FROM runs WHERE id >= ? AND started_at IS NOT NULL AND reason = 'schedule'"
             f"{shown('kind', hidden)} ORDER BY id DESC LIMIT ?"
         )
-        return [int(row[0]) for row in self._session.rows(sql, (from_id, *hidden, limit))]
+        return self._column(sql, from_id, *hidden, limit)
 
     def durations(self, job_id: int, since: int) -> list[tuple[str, int | None]]:
         """(outcome, milliseconds) of the job's runs that ended at or after `since`."""
@@ -286,11 +322,10 @@ class Runs:
 
         A job's last run stays, and so does every run of a chain that is still open.
         """
-        columns = ", ".join(f"r.{name}" for name in RUN_COLUMNS)
         rows = self._session.rows(
             # Joined to these few: asked with EXISTS, the server reads the states of all jobs to answer it.
-            f"SELECT r.finished_at IS NOT NULL AND coalesce(s.last_run_id, 0) <> r.id, {columns} FROM (SELECT {_R} "
-            "FROM runs WHERE id > ? AND id < ? ORDER BY id LIMIT ?) r "
+            f"SELECT r.finished_at IS NOT NULL AND coalesce(s.last_run_id, 0) <> r.id, {self._runs.of('r')} "
+            f"FROM (SELECT {self._runs.columns} FROM runs WHERE id > ? AND id < ? ORDER BY id LIMIT ?) r "
             "LEFT JOIN job_state s ON s.job_id = r.job_id ORDER BY r.id",
             (cursor, before_id, limit),
         )
@@ -301,29 +336,24 @@ class Runs:
     def beyond(self, job_id: int, keep: int, limit: int) -> list[RunRow]:
         """The job's done runs beyond the newest `keep` that may be deleted, as above."""
         chained = self._continued()
-        columns = ", ".join(f"r.{name}" for name in RUN_COLUMNS)
-        rows = self._session.rows(
-            f"SELECT {columns} FROM runs r WHERE r.job_id = ? AND {_PRUNABLE} ORDER BY r.id + 0 DESC LIMIT ? OFFSET ?",
-            (job_id, limit + len(chained), keep),
-        )
-        return [RunRow._make(row) for row in rows if row[0] not in chained][:limit]
+        rest = f"WHERE r.job_id = ? AND {_PRUNABLE} ORDER BY r.id + 0 DESC LIMIT ? OFFSET ?"
+        runs = self._runs.joined("r", rest, job_id, limit + len(chained), keep)
+        return [run for run in runs if run.id not in chained][:limit]
 
     def _continued(self) -> set[int]:
         """Every run that an open one continues, directly or through others; open chains are few and short."""
         sql = "SELECT retry_of FROM runs WHERE finished_at IS NULL AND retry_of IS NOT NULL"
-        ahead = [int(row[0]) for row in self._session.rows(sql)]
+        ahead = self._column(sql)
         found: set[int] = set()
         while ahead:
             run_id = ahead.pop()
             found.add(run_id)
-            before = self._session.rows("SELECT retry_of FROM runs WHERE id = ? AND retry_of IS NOT NULL", (run_id,))
-            ahead += [int(row[0]) for row in before]
+            ahead += self._column("SELECT retry_of FROM runs WHERE id = ? AND retry_of IS NOT NULL", run_id)
         return found
 
     def prune_job(self, job_id: int, limit: int) -> list[int]:
         """Delete a forgotten job's runs, at most `limit`; which."""
-        rows = self._session.rows("SELECT id FROM runs WHERE job_id = ? LIMIT ?", (job_id, limit))
-        found = [int(row[0]) for row in rows]
+        found = self._column("SELECT id FROM runs WHERE job_id = ? LIMIT ?", job_id, limit)
         self.delete(found)
         return found
 

@@ -13,6 +13,7 @@ above those that the store has seen of the same folder. Code without a domain is
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from collections.abc import Set as AbstractSet
@@ -83,17 +84,22 @@ def _oldest(script: str, number: int) -> int:
 
 def schema_number() -> int:
     """The schema of Wakeful's own tables that this code was written for."""
-    return _numbered(WAKEFUL)[-1][0]
+    return _last_number(WAKEFUL)
+
+
+def _last_number(folder: str) -> int:
+    """The number of the last script, by the names of the files: every command asks for it, and none is read for it."""
+    names = os.listdir(FOLDERS[folder])  # noqa: PTH208 - a path for each would cost more than the rest
+    return max((int(name.partition("_")[0]) for name in names if name.endswith(".sql")), default=0)
 
 
 def domain_numbers() -> dict[str, int]:
     """The same of each domain outside Wakeful that this code has."""
-    return {folder: number for folder, number in _known_numbers().items() if folder != WAKEFUL}
+    return {folder: number for folder in FOLDERS if folder != WAKEFUL and (number := _last_number(folder))}
 
 
 def _known_numbers() -> dict[str, int]:
-    found = {folder: _numbered(folder) for folder in FOLDERS}
-    return {folder: scripts[-1][0] for folder, scripts in found.items() if scripts}
+    return {WAKEFUL: schema_number(), **domain_numbers()}
 
 
 def known_schemas() -> dict[str, object]:
@@ -181,6 +187,11 @@ class Stored(NamedTuple):
         oldest = max(own.oldest, COUNTED_APART) if levels and own.version >= COUNTED_APART else own.oldest
         return Stored(own.version, oldest, levels, self.shared)
 
+    def is_current(self) -> bool:
+        """Whether there is nothing to bring up to date; found without reading a script."""
+        levels, known = self.levels(), _known_numbers()
+        return self.after(()) == self and all(levels.get(name, NONE).version >= known[name] for name in known)
+
     def lacks(self, step: Step) -> bool:
         """Whether the store has not seen this script."""
         return step.number > self.levels().get(step.folder, NONE).version
@@ -248,8 +259,8 @@ def left_behind(facts: Mapping[str, str]) -> list[str]:
     return unknown
 
 
-def refuse_newer(stored: Stored, where: str, otherwise: str) -> None:
-    """Raise StoreUnusable when this code is too old for that store."""
+def refuse_newer(stored: Stored, where: str, otherwise: Callable[[int], str]) -> None:
+    """Raise StoreUnusable when this code is too old for that store; `otherwise` says what to do, by what it knows."""
     levels = stored.levels()
     for folder, mine in _known_numbers().items():
         version, oldest = levels.get(folder, NONE)
@@ -257,7 +268,7 @@ def refuse_newer(stored: Stored, where: str, otherwise: str) -> None:
             newer = "Wakeful" if folder == WAKEFUL else f"version of {folder}"
             message = (
                 f"{where} was written by a newer {newer} (schema {version}, for versions that know schema {oldest} or "
-                f"later; this one knows {mine}): upgrade this one, or use another {otherwise}."
+                f"later; this one knows {mine}): {otherwise(mine)}."
             )
             raise StoreUnusable(message)
 

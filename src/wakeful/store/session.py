@@ -1,6 +1,6 @@
 """The few things a dialect must be able to do inside one transaction.
 
-The verbs in `jobs`, `runs`, `lanes` and `journal` are written once on top of this. Queries use `?` for parameters,
+The verbs in `jobs`, `runs`, `lanes` and the others are written once on top of this. Queries use `?` for parameters,
 `RETURNING` and `ON CONFLICT`, which both dialects know; a dialect only decides how a batch of rows travels.
 """
 
@@ -26,6 +26,9 @@ class OldTransaction(NamedTuple):
 
 class Session(Protocol):
     """An open transaction."""
+
+    now: int
+    """When it began."""
 
     def execute(self, sql: str, params: Row = ()) -> int:
         """Run one statement; how many rows it touched."""

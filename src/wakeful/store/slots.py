@@ -6,14 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.store.listing import shown
-from wakeful.store.records import RUN_COLUMNS, STATE_COLUMNS, JobState, RunRow
+from wakeful.store.records import STATE_COLUMNS, JobState, RunRow
+from wakeful.store.rows import Rows, Verbs
 
 if TYPE_CHECKING:
     from wakeful.store.owners import Owned
-    from wakeful.store.session import Session
     from wakeful.store.stretches import Span
 
-_RUN = ", ".join(RUN_COLUMNS)
 _PLACED = ("j.id", "j.name", "j.trigger", "j.created_at", *(f"s.{name}" for name in STATE_COLUMNS))
 #: As the index of them has it.
 _UNSTARTED = "started_at IS NULL AND finished_at IS NOT NULL AND attempt = 1 AND slot IS NOT NULL"
@@ -29,11 +28,10 @@ class Placed(NamedTuple):
     state: JobState
 
 
-class Slots:
+class Slots(Verbs):
     """Verbs on the slots of runs; each call is part of the transaction it was made in."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _runs = Rows("runs", RunRow)
 
     def jobs(self, hidden: Sequence[str] = (), owned: Owned | None = None) -> list[Placed]:
         """All jobs, or an owner's, except removed ones and hidden kinds."""
@@ -67,19 +65,17 @@ class Slots:
 
     def opened(self, span: Span) -> list[RunRow]:
         """The runs for a slot of the span that are not done."""
-        sql = f"SELECT {_RUN} FROM runs WHERE finished_at IS NULL AND slot > ? AND slot <= ?"
-        return [RunRow._make(row) for row in self._session.rows(sql, (span.after, span.until))]
+        return self._runs.all("WHERE finished_at IS NULL AND slot > ? AND slot <= ?", span.after, span.until)
 
     def runs(self, job_id: int, span: Span) -> list[RunRow]:
         """All attempts at the job's slots of the span, in order."""
-        sql = f"SELECT {_RUN} FROM runs WHERE job_id = ? AND slot > ? AND slot <= ? ORDER BY slot, attempt"
-        return [RunRow._make(row) for row in self._session.rows(sql, (job_id, span.after, span.until))]
+        return self._runs.all(
+            "WHERE job_id = ? AND slot > ? AND slot <= ? ORDER BY slot, attempt", job_id, span.after, span.until
+        )
 
     def last_run(self, job_id: int, slot: int) -> RunRow | None:
         """The last attempt at the last slot before this one that has a run on record."""
-        sql = f"SELECT {_RUN} FROM runs WHERE job_id = ? AND slot < ? ORDER BY slot DESC, attempt DESC LIMIT 1"
-        found = self._session.rows(sql, (job_id, slot))
-        return RunRow._make(found[0]) if found else None
+        return self._runs.one("WHERE job_id = ? AND slot < ? ORDER BY slot DESC, attempt DESC LIMIT 1", job_id, slot)
 
     def next_run(self, job_id: int, slot: int) -> int | None:
         """The first slot after this one that has a run on record."""

@@ -7,15 +7,12 @@ inline, which is what makes a simulated run repeat exactly.
 
 from __future__ import annotations
 
-import asyncio
 import logging
-import queue
 import sqlite3
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from wakeful import clock as clocks
 from wakeful.errors import InvalidJob, SchedulerError, SchedulerNotOpen, StoreGone, StoreLocked
@@ -37,24 +34,21 @@ from wakeful.store.sqlite_file import (
 )
 from wakeful.store.sqlite_files import OpenFiles
 from wakeful.store.sqlite_session import SqliteSession
+from wakeful.store.upgrade_backups import back_up
+from wakeful.store.writer import Item, WriterThread, WrittenStore
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
-    from wakeful.store.records import EventGroup
 
 T = TypeVar("T")
 log = logging.getLogger("wakeful.store")
-Work = Callable[[Transaction], Any]
 
 LOCK_WAIT_MS = 10_000
-GROUP = 64  # works committed together at most
 BUSY_MS = 15  # after this long of back-to-back commits ...
 GAP_S = 0.002  # ... leave the lock alone for this long, so that other processes' writes get in
-READERS = 2
-LONGEST_MOMENT_S = 0.01
 
 
-class SqliteStore:
+class SqliteStore(WrittenStore):
     """A store in one file (or in memory, for tests)."""
 
     exclusive = True
@@ -62,22 +56,15 @@ class SqliteStore:
     def __init__(self, url: str, clock: Clock, *, inline: bool = False) -> None:
         self.url = url
         self.path = path_of(url)
+        super().__init__(clock, inline=inline or self.path == MEMORY)
         self.folder = files_beside(self.path)
-        self.clock = self._clock = clock
-        self._inline = inline or self.path == MEMORY
-        self._open = False
-        self._home = Home()
         self._writer: sqlite3.Connection | None = None
-        self._thread: threading.Thread | None = None
-        self._inbox: queue.SimpleQueue[_Item | None] = queue.SimpleQueue()
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="wakeful-read")
         self._idle_readers: list[sqlite3.Connection] = []
         self._files = OpenFiles(self.path)
         self._lock = EngineLock(self.path)
         self._bell = Bell(self.path)
-        self._on_change: Callable[[], None] = lambda: None
         self._data_version = 0
-        self._listeners: list[Callable[[list[EventGroup]], None]] = []
+        self._cookie = 0
         self._busy_since: int | None = None
         self._in_use = threading.Lock()  # the writer's connection
 
@@ -90,41 +77,36 @@ class SqliteStore:
         self._home = Home()
         if self.path != MEMORY:
             check_file(self.path, create=create)
-        if self._inline:
-            self._open_writer()
-        else:
-            await asyncio.get_running_loop().run_in_executor(self._readers, self._open_writer)
-            self._thread = threading.Thread(target=self._write_loop, name="wakeful-write", daemon=True)
-            self._thread.start()
+        await self._aside(self._open_writer)
+        if not self._inline:
+            self._thread = WriterThread(self._clock, self._commit, self._notify, self._leave_gap)
         self._open = True
 
     async def close(self) -> None:
         if self._writer is None or not self._open or self._home.left:
             return
-        self._open = False  # what is handed in from here on would never be looked at
-        if self._thread is not None:
-            self._inbox.put(None)
-            await asyncio.get_running_loop().run_in_executor(self._readers, self._thread.join)
-            self._thread = None
-        self._readers.shutdown()
+        self._open = False
+        await self._end_threads()
         for connection in (self._writer, *self._idle_readers):
             connection.close()
         self._idle_readers.clear()
         self._writer = None
         await self.resign()
-        self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="wakeful-read")
 
     def _open_writer(self) -> None:
         connection = None
         try:
             connection = self._patiently(lambda: connect(self.path))
             # Checked before anything is changed: another program's file must stay as it is, to the byte.
-            self._patiently(partial(schema_version, connection, self.path))
+            stored = self._patiently(partial(schema_version, connection, self.path))
             self._patiently(partial(keep_log, connection, self.path))
+            if self.path != MEMORY:
+                self._patiently(partial(back_up, connection, self.path, stored))
             self._patiently(partial(connection.execute, "BEGIN IMMEDIATE"))
             migrate(connection, self.path)
             connection.execute("COMMIT")
             (self._data_version,) = connection.execute("PRAGMA data_version").fetchone()
+            (self._cookie,) = connection.execute("PRAGMA schema_version").fetchone()
         except BaseException as error:
             if connection is not None:
                 connection.close()  # and with it what was begun
@@ -137,36 +119,15 @@ class SqliteStore:
 
     # -- transactions -------------------------------------------------------------------------------------------------
 
-    async def write(self, work: Callable[[Transaction], T], *, not_before: int | None = None) -> T:
-        self._home.refuse_child()
-        if self._writer is None or not self._open:
+    def _refuse_closed(self) -> None:
+        super()._refuse_closed()
+        if self._writer is None:
             raise SchedulerNotOpen
-        if self._inline:
-            item = _Item(work, None)
-            self._commit([item])
-            if item.error is not None:
-                raise item.error
-            self._notify(item.groups)
-            return item.result  # type: ignore[no-any-return]
-        loop = asyncio.get_running_loop()
-        item = _Item(work, loop)
-        item.not_before = not_before
-        item.future = loop.create_future()
-        self._inbox.put(item)
-        # A caller that is cancelled must not leave a committed result unread by mistake: the commit goes on regardless.
-        return await item.future  # type: ignore[no-any-return]
-
-    async def read(self, work: Callable[[Transaction], T]) -> T:
-        self._home.refuse_child()
-        if self._writer is None or not self._open:
-            raise SchedulerNotOpen
-        if self._inline:
-            self._files.check()
-            return work(Transaction(SqliteSession(self._writer), self._clock.now()))
-        return await asyncio.get_running_loop().run_in_executor(self._readers, self._read, work)
 
     def _read(self, work: Callable[[Transaction], T]) -> T:
         self._files.check()
+        if self._inline and self._writer is not None:
+            return work(Transaction(SqliteSession(self._writer), self._clock.now()))
         try:
             connection = self._idle_reader()
             try:
@@ -195,7 +156,8 @@ class SqliteStore:
         self._files.check()
         # While the writer rests it is asked here, in microseconds: another thread would have to be waited for twice,
         # and with it the start of what another process has added.
-        if self._open and not self._inline and self._in_use.acquire(blocking=False):
+        shorter = self._files.is_shorter()  # the writer knows why
+        if self._open and not self._inline and not shorter and self._in_use.acquire(blocking=False):
             try:
                 return self._is_new_version()
             except sqlite3.Error as error:
@@ -210,9 +172,12 @@ class SqliteStore:
         before, self._data_version = self._data_version, version
         return bool(version != before)
 
-    def on_change(self, listener: Callable[[], None]) -> None:
-        """Call `listener` on the loop when another process wrote and rang the engine's bell."""
-        self._on_change = listener
+    def _is_vacuumed(self) -> bool:
+        """Whether the database was vacuumed since this was last asked; SQLite counts that as a change of the schema."""
+        assert self._writer is not None  # noqa: S101 - there as long as the store is open
+        before = self._cookie
+        (self._cookie,) = self._writer.execute("PRAGMA schema_version").fetchone()
+        return bool(self._cookie > before)
 
     async def _rung(self) -> None:
         try:
@@ -221,14 +186,6 @@ class SqliteStore:
             changed = True  # the engine notices an unavailable store when it looks
         if changed:
             self._on_change()
-
-    def on_events(self, listener: Callable[[list[EventGroup]], None]) -> None:
-        self._listeners.append(listener)
-
-    def _notify(self, groups: list[EventGroup]) -> None:
-        if groups:
-            for listener in self._listeners:
-                listener(groups)
 
     # -- the engine's lock --------------------------------------------------------------------------------------------
 
@@ -248,59 +205,40 @@ class SqliteStore:
 
     # -- the writer ---------------------------------------------------------------------------------------------------
 
-    def _write_loop(self) -> None:
-        while True:
-            first = self._inbox.get()
-            items = [first] if first is not None else []
-            while first is not None and len(items) < GROUP and not self._inbox.empty():
-                first = self._inbox.get()
-                if first is not None:
-                    items.append(first)
-            self._await_moment(items)
-            with self._in_use:
-                self._commit(items)
-            for item in items:
-                item.reply(self)
-            if first is None:
-                return
-            self._leave_gap()
-
-    def _await_moment(self, items: list[_Item]) -> None:
-        moments = [item.not_before for item in items if item.not_before is not None]
-        delay = self._clock.until(min(moments)) if moments else 0.0
-        if 0 < delay < LONGEST_MOMENT_S:
-            clocks.block(delay)
-
-    def _leave_gap(self) -> None:
+    def _leave_gap(self, more: bool) -> None:  # noqa: FBT001 - called by the writer's thread alone
+        """Between two groups: let other processes' writes get in, after a long row of ours."""
         now = self._clock.boot()
-        if self._inbox.empty() or self._busy_since is None:
+        if not more or self._busy_since is None:
             self._busy_since = now
         elif now - self._busy_since > BUSY_MS:
             clocks.block(GAP_S)
             self._busy_since = self._clock.boot()
 
-    def _commit(self, items: list[_Item]) -> None:
+    def _commit(self, items: list[Item]) -> None:
         """Run the works in one transaction; each item ends with a result or an error."""
         connection = self._writer
         assert connection is not None  # noqa: S101 - closed only after the last commit
         asking = [item for item in items if item.work is _ASK_VERSION]
         writing = [item for item in items if item.work is not _ASK_VERSION]
-        try:
-            for item in asking:
-                item.result = self._is_new_version()
-            if writing:
-                self._files.check()
-                self._commit_together(connection, writing)
-        except StoreGone as error:
-            for item in items:
-                item.error = error
-        except sqlite3.Error as error:
-            if connection.in_transaction:
-                connection.execute("ROLLBACK")
-            for item in items:
-                item.fail(error, self.path)
+        with self._in_use:
+            try:
+                if self._files.is_shorter():
+                    self._files.explain_shorter(vacuumed=self._is_vacuumed())
+                for item in asking:
+                    item.result = self._is_new_version()
+                if writing:
+                    self._files.check()
+                    self._commit_together(connection, writing)
+            except StoreGone as error:
+                for item in items:
+                    item.error = error
+            except sqlite3.Error as error:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                for item in items:
+                    item.error = self._explained(error)
 
-    def _commit_together(self, connection: sqlite3.Connection, writing: list[_Item]) -> None:
+    def _commit_together(self, connection: sqlite3.Connection, writing: list[Item]) -> None:
         before = connection.total_changes
         self._patiently(partial(connection.execute, "BEGIN IMMEDIATE"))
         for item in writing:
@@ -310,23 +248,29 @@ class SqliteStore:
         if good and connection.total_changes != before and not self._inline and not self._lock.held:
             ring(self.path)  # what the engine itself writes, it knows
 
-    def _run(self, connection: sqlite3.Connection, item: _Item, *, alone: bool) -> None:
+    def _run(self, connection: sqlite3.Connection, item: Item, *, alone: bool) -> None:
         if not alone:
             connection.execute("SAVEPOINT work")
         try:
             transaction = Transaction(SqliteSession(connection), self._clock.now())
             item.result = item.work(transaction)
-            item.groups = transaction.journal.flush(transaction.now)
+            item.groups = transaction.flush()
         except sqlite3.Error as error:
             if not connection.in_transaction:
                 raise
-            item.fail(error, self.path)
+            item.error = self._explained(error)
         except UnicodeEncodeError:
             item.error = InvalidJob("A text with half of a surrogate pair in it cannot be stored.")
         except Exception as error:  # noqa: BLE001 - it belongs to the caller that handed in the work
             item.error = error
         if not alone:
             connection.execute("ROLLBACK TO work" if item.error is not None else "RELEASE work")
+
+    def _explained(self, error: sqlite3.Error) -> BaseException:
+        try:
+            explain(error, self.path)
+        except Exception as explained:  # noqa: BLE001 - carried to the waiting caller
+            return explained
 
     def _patiently(self, attempt: Callable[[], T]) -> T:
         """Do what needs a lock, asking every millisecond: SQLite's own waiting backs off to 100 ms and starves."""
@@ -339,41 +283,6 @@ class SqliteStore:
                 if self._inline or not busy or self._clock.boot() >= deadline:
                     raise
                 clocks.block(0.001)
-
-
-class _Item:
-    """A work on its way through the writer."""
-
-    __slots__ = ("error", "future", "groups", "loop", "not_before", "result", "work")
-
-    def __init__(self, work: Work, loop: asyncio.AbstractEventLoop | None) -> None:
-        self.work = work
-        self.loop = loop
-        self.future: asyncio.Future[Any] | None = None
-        self.not_before: int | None = None
-        self.result: Any = None
-        self.error: BaseException | None = None
-        self.groups: list[EventGroup] = []
-
-    def fail(self, error: sqlite3.Error, path: str) -> None:
-        try:
-            explain(error, path)
-        except Exception as explained:  # noqa: BLE001 - carried to the waiting caller
-            self.error = explained
-
-    def reply(self, store: SqliteStore) -> None:
-        if self.loop is not None and not self.loop.is_closed():
-            self.loop.call_soon_threadsafe(self._resolve, store)
-
-    def _resolve(self, store: SqliteStore) -> None:
-        if self.error is None:
-            store._notify(self.groups)  # noqa: SLF001 - the item is part of the store
-        if self.future is None or self.future.done():
-            return
-        if self.error is not None:
-            self.future.set_exception(self.error)
-        else:
-            self.future.set_result(self.result)
 
 
 def _ASK_VERSION(_: Transaction) -> object:  # noqa: N802 - a marker: recognised by the writer, never run

@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 import sqlite3
+from functools import partial
 from pathlib import Path
 from typing import IO, NoReturn
 
@@ -30,6 +31,7 @@ from wakeful.store.schema_version import (
     refuse_newer,
     steps,
 )
+from wakeful.store.upgrade_backups import way_back
 
 APPLICATION_ID = 0x57414B45  # "WAKE"
 OLDEST_SQLITE = (3, 35, 0)  # RETURNING
@@ -140,7 +142,7 @@ def schema_version(connection: sqlite3.Connection, path: str) -> Stored:
     keys = "SELECT key, value FROM meta WHERE key IN (?, ?)"
     facts = dict(connection.execute(keys, (OLDEST_KEY, DOMAINS_KEY)).fetchall()) if tables else {}
     stored = Stored.of(int(version), facts, lambda: _columns(connection), path)
-    refuse_newer(stored, path, "file")
+    refuse_newer(stored, path, partial(way_back, path))
     return stored
 
 
@@ -161,9 +163,9 @@ def keep_log(connection: sqlite3.Connection, path: str) -> None:
 def migrate(connection: sqlite3.Connection, path: str) -> None:
     """Bring the schema to this version, inside the caller's transaction; one that is newer and suits us stays."""
     stored = schema_version(connection, path)
-    coming = stored.after(steps())
-    if coming == stored:
+    if stored.is_current():
         return
+    coming = stored.after(steps())
     if stored.version and coming.contracts(stored) and path != MEMORY:
         refuse_contracting(coming, _living(path), path)
     for step, script in zip(steps(), migrations(), strict=True):

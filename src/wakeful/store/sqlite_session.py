@@ -48,6 +48,7 @@ class SqliteSession:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+        self.now = 0
 
     def execute(self, sql: str, params: Row = ()) -> int:
         return self._connection.execute(sql, params).rowcount

@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.store.rows import Verbs
 
 
-class Stops:
+class Stops(Verbs):
     """Verbs on stops; each call is part of the transaction it was made in."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def put(self, job_ids: Sequence[int], *, by_owner: bool) -> None:
         """These jobs were stopped, by their owner or by somebody else."""

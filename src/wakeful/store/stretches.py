@@ -10,10 +10,9 @@ import base64
 import zlib
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.store.rows import Rows, Verbs
 
 RAN = "ran"
 #: Since when slots are on record, where older ones are not, or were deleted; a fact of the store.
@@ -74,16 +73,14 @@ class Span(NamedTuple):
     until: int
 
 
-_COLUMNS = ", ".join(Stretch._fields)
-_PAST = ", ".join(PastTrigger._fields)
 _KEY = "job_id = ? AND fate = ? AND first_slot = ? AND since = ?"
 
 
-class Stretches:
+class Stretches(Verbs):
     """Verbs on stretches; each call is part of the transaction it was made in."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _stretches = Rows("stretches", Stretch)
+    _past = Rows("past_triggers", PastTrigger)
 
     def covering(self, job_id: int, slot: int, fate: str | None = None) -> list[Stretch]:
         """The stretches, of one fate or of all, whose first and last slot enclose this one."""
@@ -96,20 +93,19 @@ class Stretches:
         """For each key: the stretches that begin within it, the last one before, and the first one after."""
         found: list[Stretch] = []
         same = "p.job_id = w.job_id AND p.fate = w.fate AND p.since = w.since"
-        columns = ", ".join(f"s.{name}" for name in Stretch._fields)
         for start in range(0, len(keys), TOGETHER):
             part = keys[start : start + TOGETHER]
             wanted = ", ".join(["(?, ?, ?, ?, ?)"] * len(part))
-            rows = self._session.rows(
-                f"WITH w (job_id, fate, since, begin_at, end_at) AS (VALUES {wanted}) SELECT {columns} FROM w "
+            found += self._stretches.answered(
+                "WITH w (job_id, fate, since, begin_at, end_at) AS "
+                f"(VALUES {wanted}) SELECT {self._stretches.of('s')} FROM w "
                 "JOIN stretches s ON s.job_id = w.job_id AND s.fate = w.fate AND s.since = w.since AND s.first_slot >= "
                 f"coalesce((SELECT max(p.first_slot) FROM stretches p WHERE {same} AND p.first_slot < w.begin_at), "
                 "w.begin_at) AND s.first_slot <= "
                 f"coalesce((SELECT min(p.first_slot) FROM stretches p WHERE {same} AND p.first_slot > w.end_at), "
                 "w.end_at)",
-                [value for key in part for value in key],
+                *(value for key in part for value in key),
             )
-            found += [Stretch._make(row) for row in rows]
         return found
 
     def of_job(self, job_id: int) -> list[Stretch]:
@@ -145,7 +141,7 @@ class Stretches:
         if new:
             grown = "last_slot = excluded.last_slot, slots = excluded.slots, pattern = excluded.pattern"
             clause = f"ON CONFLICT (job_id, fate, first_slot, since) DO UPDATE SET {grown}"
-            self._session.insert_many("stretches", Stretch._fields, new, clause)
+            self._stretches.add(*new, on_conflict=clause)
 
     def prune(self, before_slot: int, limit: int) -> int:
         """Delete stretches that ended before that slot, at most `limit`; how many there were."""
@@ -157,16 +153,15 @@ class Stretches:
 
     def past_triggers_of(self, job_ids: Sequence[int]) -> dict[int, list[PastTrigger]]:
         """As below, of several jobs; those that never had another trigger are left out."""
-        return _by_job(self._session.select_in(PastTrigger._fields, "past_triggers", "job_id", job_ids))
+        return _by_job(self._past.among("job_id", job_ids))
 
     def all_past_triggers(self, after: int) -> dict[int, list[PastTrigger]]:
         """As below, of all jobs; those that were replaced before that moment are left out."""
-        return _by_job(self._session.rows(f"SELECT {_PAST} FROM past_triggers WHERE until > ?", (after,)))
+        return _by_job(self._past.all("WHERE until > ?", after))
 
     def past_triggers(self, job_id: int) -> list[PastTrigger]:
         """The triggers this job had before its current one, oldest first."""
-        sql = f"SELECT {_PAST} FROM past_triggers WHERE job_id = ? ORDER BY until"
-        return [PastTrigger._make(row) for row in self._session.rows(sql, (job_id,))]
+        return self._past.all("WHERE job_id = ? ORDER BY until", job_id)
 
     def retire_trigger(self, job_id: int, trigger: str, now: int) -> None:
         """Another trigger replaces this one now."""
@@ -179,12 +174,11 @@ class Stretches:
         )
 
     def _select(self, where: str, params: tuple[object, ...]) -> list[Stretch]:
-        sql = f"SELECT {_COLUMNS} FROM stretches WHERE {where} ORDER BY first_slot, since"
-        return [Stretch._make(row) for row in self._session.rows(sql, params)]
+        return self._stretches.all(f"WHERE {where} ORDER BY first_slot, since", *params)
 
 
-def _by_job(rows: Sequence[Sequence[object]]) -> dict[int, list[PastTrigger]]:
+def _by_job(rows: Sequence[PastTrigger]) -> dict[int, list[PastTrigger]]:
     found: dict[int, list[PastTrigger]] = {}
-    for past in sorted((PastTrigger._make(row) for row in rows), key=lambda item: item.until):
+    for past in sorted(rows, key=lambda item: item.until):
         found.setdefault(past.job_id, []).append(past)
     return found

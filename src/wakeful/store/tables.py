@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from wakeful.store.rows import Verbs
 from wakeful.store.schema_shape import Table, tables_after
 from wakeful.store.schema_version import DOMAINS_KEY, NUMBER_KEY, OLDEST_KEY, left_behind, schema_number, steps
 
 if TYPE_CHECKING:
-    from wakeful.store.session import Row, Session
+    from wakeful.store.session import Row
 
 #: Tables with user data: a store with rows in any of these is not empty.
 PRECIOUS: dict[str, None] = {"jobs": None, "runs": None}
@@ -27,11 +28,8 @@ def known_tables() -> list[Table]:
     return tables_after(step.script for step in steps())
 
 
-class Tables:
+class Tables(Verbs):
     """Verbs on whole tables; each call is part of the transaction it was made in."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def hold(self, tables: Sequence[Table]) -> None:
         """From here to the end of the transaction no other one changes anything, and no node begins."""
@@ -40,13 +38,12 @@ class Tables:
             self._session.execute(f"LOCK TABLE {names} IN SHARE ROW EXCLUSIVE MODE")
 
     def count(self, name: str) -> int:
-        return int(self._session.rows(f"SELECT count(*) FROM {name}")[0][0])
+        return self._count(f"SELECT count(*) FROM {name}")
 
     def beyond_newest(self, name: str, column: str, most: int) -> int:
         """The value below which a table's rows are more than its `most` newest; 0 where there are no more."""
         sql = f"SELECT {column} FROM {name} WHERE {column} IS NOT NULL ORDER BY {column} DESC LIMIT 1 OFFSET ?"
-        found = self._session.rows(sql, (max(0, most - 1),))
-        return int(found[0][0]) if found else 0
+        return self._count(sql, max(0, most - 1))
 
     def row_counts(self) -> dict[str, int]:
         """How many rows of user data there are."""
@@ -75,7 +72,7 @@ class Tables:
     def holders(self) -> set[int]:
         """The nodes that have runs in progress."""
         sql = "SELECT DISTINCT node FROM runs WHERE finished_at IS NULL AND status = 'active' AND node IS NOT NULL"
-        return {int(row[0]) for row in self._session.rows(sql)}
+        return set(self._column(sql))
 
     def clear(self, tables: Sequence[Table]) -> None:
         """Empty the tables; what the store says about itself stays."""

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from wakeful.store.listing import shown
-
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.store.rows import Verbs
 
 #: As the index of them has it.
 _FAILED = "outcome IN ('error', 'timeout', 'crashed')"
@@ -17,24 +14,23 @@ _WATCHED = "s.enabled = 1 AND s.paused = 0 AND j.removed_at IS NULL"
 _NOT_REPORTED = "NOT EXISTS (SELECT 1 FROM alerts a WHERE a.job_id = s.job_id AND a.closed_at IS NULL)"
 
 
-class Troubles:
+class Troubles(Verbs):
     """Questions about failures; each call is part of the transaction it was made in."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    def failing(self, limit: int, hidden: Sequence[str] = ()) -> list[tuple[str, int]]:
+    def failing(self, limit: int, hidden: Sequence[str] = ()) -> list[tuple[str, int, bool]]:
         """Jobs that failed last and have not succeeded since, each with the time of the first such failure.
+
+        The last value says whether it is not known how the last run ended.
 
         Stopped jobs, jobs of hidden kinds and those with an open alert are left out, and those about to be tried again.
         """
         rows = self._session.rows(
-            "SELECT j.name, coalesce(s.failing_since, s.last_finished_at, 0) FROM job_state s "
+            "SELECT j.name, coalesce(s.failing_since, s.last_finished_at, 0), s.last_outcome FROM job_state s "
             f"JOIN jobs j ON j.id = s.job_id WHERE s.last_error IS NOT NULL AND {_WATCHED}{shown('j.kind', hidden)} "
             f"AND (s.errors > 0 OR (s.queued = 0 AND s.run_id IS NULL)) AND {_NOT_REPORTED} ORDER BY s.job_id LIMIT ?",
             (*hidden, limit),
         )
-        return [(str(name), int(since)) for name, since in rows]
+        return [(str(name), int(since), outcome == "unknown") for name, since, outcome in rows]
 
     def failed_count(self, from_id: int, limit: int, hidden: Sequence[str] = ()) -> int:
         """How many runs made from that id on began and failed; at most `limit` are counted."""
@@ -42,23 +38,20 @@ class Troubles:
             f"SELECT count(*) FROM (SELECT 1 AS one FROM runs WHERE {_FAILED} AND id >= ? AND started_at IS NOT NULL"
             f"{shown('kind', hidden)} LIMIT ?) found"
         )
-        return int(self._session.rows(sql, (from_id, *hidden, limit))[0][0])
+        return self._count(sql, from_id, *hidden, limit)
 
-    def failed_often(self, from_id: int, times: int, limit: int, hidden: Sequence[str] = ()) -> list[tuple[int, str]]:
-        """The jobs whose last attempts failed several times among the newest `limit` failures made from that id on.
+    def failed_often(self, times: int, limit: int, hidden: Sequence[str] = ()) -> list[tuple[int, str]]:
+        """The jobs whose last attempts failed several times among the newest `limit` failures.
 
         Those that `failing` names or leaves out are left out.
         """
-        newest = (
-            f"SELECT r.job_id FROM runs r WHERE r.{_FAILED} AND r.id >= ? AND {_LAST_ATTEMPT} "
-            "ORDER BY r.id DESC LIMIT ?"
-        )
+        newest = f"SELECT r.job_id FROM runs r WHERE r.{_FAILED} AND {_LAST_ATTEMPT} ORDER BY r.id DESC LIMIT ?"
         rows = self._session.rows(
             f"SELECT s.job_id, j.name FROM (SELECT job_id, count(*) AS times FROM ({newest}) newest GROUP BY job_id) f "
             "JOIN job_state s ON s.job_id = f.job_id JOIN jobs j ON j.id = f.job_id "
             f"WHERE f.times >= ? AND s.last_error IS NULL AND {_WATCHED}{shown('j.kind', hidden)} AND {_NOT_REPORTED} "
             "ORDER BY f.times DESC, s.job_id LIMIT 10",
-            (from_id, limit, times, *hidden),
+            (limit, times, *hidden),
         )
         return [(int(job_id), str(name)) for job_id, name in rows]
 
@@ -69,17 +62,16 @@ class Troubles:
             f"NULL AND r.outcome IN ('success', 'noop', 'error', 'timeout', 'crashed') AND {_LAST_ATTEMPT} "
             "ORDER BY r.id + 0 DESC LIMIT ?"
         )
-        return [bool(failed) for (failed,) in self._session.rows(sql, (job_id, limit))]
+        return list(map(bool, self._column(sql, job_id, limit)))
 
     def openings(self, key: str, since: int) -> int:
         """How often that incident has opened since then."""
         sql = "SELECT count(*) FROM alerts WHERE key = ? AND opened_at > ?"
-        return int(self._session.rows(sql, (key, since))[0][0])
+        return self._count(sql, key, since)
 
     def open_alert(self, key: str) -> int | None:
         """The number of that incident, if it is open."""
-        found = self._session.rows("SELECT id FROM alerts WHERE key = ? AND closed_at IS NULL", (key,))
-        return int(found[0][0]) if found else None
+        return self._number("SELECT id FROM alerts WHERE key = ? AND closed_at IS NULL", key)
 
     def prune_alerts(self, before_id: int, limit: int) -> int:
         """Delete incidents below that id that are over; how many."""

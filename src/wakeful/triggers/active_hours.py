@@ -97,6 +97,14 @@ class ActiveHours(Value):
         return None if whole_day else (self.end - second) % DAY
 
 
+def hours_of(value: Any) -> Any:
+    """Hours as `09:00-17:00`, in the form with `start` and `end`; anything else as it is."""
+    if not isinstance(value, str):
+        return value
+    start, _, end = (part.strip() for part in value.partition("-"))
+    return {"start": start, "end": end}
+
+
 def _second(value: object, which: str) -> int:
     if isinstance(value, time):
         if value.tzinfo is None and not value.second and not value.microsecond:

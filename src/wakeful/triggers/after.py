@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any, Literal
 
 from wakeful.errors import InvalidTrigger
 from wakeful.triggers.base import Trigger
 
-_ENDS = {"success": "succeeds", "failure": "fails", "any": "ends"}
+ENDS = {"success": "succeeds", "failure": "fails", "any": "ends"}
 
 
 class After(Trigger):
@@ -24,12 +25,13 @@ class After(Trigger):
         when: object = on
         if not isinstance(given, str) or not given.strip():
             raise InvalidTrigger("after needs the name or id of the job to wait for.", "job")
-        if not isinstance(when, str) or when not in _ENDS:
+        if not isinstance(when, str) or when not in ENDS:
             raise InvalidTrigger(f'on must be "success", "failure" or "any", not {on!r:.40}.', "on")
         self._set(job=job, on=on)
 
     def describe(self) -> str:
-        return f"after {self.job} {_ENDS[self.on]}"
+        plain = self.job == " ".join(self.job.split()) and not self.job.startswith('"')
+        return f"after {self.job if plain else json.dumps(self.job)} {ENDS[self.on]}"
 
     def to_data(self) -> dict[str, Any]:
         return {"type": self.type, "job": self.job, "on": self.on}

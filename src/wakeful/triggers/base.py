@@ -9,7 +9,9 @@ No trigger asks a clock: the same question always has the same answer.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date, datetime
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from wakeful.errors import InvalidTrigger
@@ -28,6 +30,8 @@ class Trigger(Value):
     __slots__ = ()
     type: ClassVar[str]
     timed: ClassVar[bool] = False
+    reports: ClassVar[bool] = False
+    """Whether its runs happen elsewhere and are reported: a slot is when a report is expected, and nothing starts."""
 
     @property
     def relative(self) -> bool:
@@ -50,14 +54,32 @@ class Trigger(Value):
         return [from_ms(slot) for slot in self.upcoming_slots(to_ms(after, "after"), n)]
 
     def describe(self) -> str:
-        """The trigger in plain words."""
+        """The trigger in plain words, which `when` reads back as an equal trigger."""
         raise NotImplementedError
+
+    def brief(self) -> str:
+        """The words for a list: without the moment from which `Every` counts, which is mostly that of its storing."""
+        return self.describe()
 
     def to_data(self) -> dict[str, Any]:
         """Plain data that `trigger_from_data` turns back into an equal trigger."""
         return {"type": self.type}
 
     # For the kernel
+
+    @property
+    def lacks(self) -> str | None:
+        """What must be added before a job can have it; None where nothing is missing."""
+        return None
+
+    @property
+    def unended(self) -> str | None:
+        """Why a run has failed whose start was reported, and whose end was not in time; None where none is reported."""
+        return None
+
+    def expects(self, slot: str, deadline: str) -> str | None:
+        """When a report is expected and what its absence means, in a sentence; None where none is expected."""
+        return None
 
     @property
     def own_zone(self) -> str | None:
@@ -83,6 +105,10 @@ class Trigger(Value):
     def count_slots(self, after_ms: int, until_ms: int) -> int:
         """How many slots lie in (after, until]."""
         return 0
+
+    def count_each(self, bounds: Sequence[int]) -> list[int]:
+        """How many slots lie between each two moments that follow each other, as `count_slots` counts them."""
+        return [self.count_slots(after, until) for after, until in pairwise(bounds)]
 
     def closed_slots(self, after_ms: int, until_ms: int) -> int:
         """How many times in (after, until] were passed over for lying outside the active hours."""
@@ -124,6 +150,10 @@ class TimedTrigger(Trigger):
     def _count(self, after: int, until: int) -> int:
         """How many slots lie in (after, until], modifiers aside."""
         raise NotImplementedError
+
+    def _count_each(self, bounds: Sequence[int]) -> list[int]:
+        """The same between each two moments that follow each other."""
+        return [self._count(after, until) for after, until in pairwise(bounds)]
 
     def _rhythm(self) -> str:
         """The rhythm in plain words."""
@@ -171,6 +201,9 @@ class TimedTrigger(Trigger):
     def count_slots(self, after_ms: int, until_ms: int) -> int:
         return self._count_within(self.modifiers, after_ms, until_ms)
 
+    def count_each(self, bounds: Sequence[int]) -> list[int]:
+        return self._count_each(bounds) if self.modifiers is PLAIN else super().count_each(bounds)
+
     def closed_slots(self, after_ms: int, until_ms: int) -> int:
         if self.active_hours is None:
             return 0
@@ -187,7 +220,11 @@ class TimedTrigger(Trigger):
         return self._settled(now_ms, zone)
 
     def describe(self) -> str:
-        return ", ".join([self._rhythm(), *self.modifiers.describe(self.tz)])
+        return self._described(self._rhythm())
+
+    def _described(self, rhythm: str) -> str:
+        zone = [self.tz] if self.tz else []
+        return ", ".join([rhythm, *zone, *self.modifiers.describe(self.tz)])
 
     def to_data(self) -> dict[str, Any]:
         zone = {"tz": self.tz} if self.tz else {}

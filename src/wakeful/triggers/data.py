@@ -2,70 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NoReturn
 
 from wakeful.errors import InvalidTrigger
-from wakeful.triggers.after import After
 from wakeful.triggers.base import Trigger
-from wakeful.triggers.cron import Cron
-from wakeful.triggers.every import Every
-from wakeful.triggers.external import Chat, Manual, Webhook
-from wakeful.triggers.interval import Interval
-from wakeful.triggers.once import Once
-from wakeful.triggers.ping import Ping
+from wakeful.triggers.fields import BY_TYPE, Rhythm, keyword
+from wakeful.triggers.worded import Worded
 
-_MODIFIERS = {
-    "jitter": "jitter",
-    "stagger": "stagger",
-    "active_hours": "active_hours",
-    "start": "start",
-    "until": "until",
-    "max_runs": "max_runs",
-    "except": "except_dates",
-    "tz": "tz",
-}
-_KINDS: dict[str, tuple[type[Trigger], tuple[str, ...], dict[str, str]]] = {
-    "every": (Every, ("interval",), {"anchor": "anchor", **_MODIFIERS}),
-    "interval": (Interval, ("interval",), _MODIFIERS),
-    "cron": (Cron, ("expression",), _MODIFIERS),
-    "once": (Once, ("at",), _MODIFIERS),
-    "at": (Once, ("at",), _MODIFIERS),
-    "after": (After, ("job",), {"on": "on"}),
-    "webhook": (Webhook, (), {}),
-    "chat": (Chat, (), {}),
-    "manual": (Manual, (), {}),
-    "ping": (Ping, (), {"schedule": "schedule", "grace": "grace"}),
-}
+_ALSO = {"at": "once"}
 
 
 def trigger_from_data(data: dict[str, Any]) -> Trigger:
     """The trigger of `{"type": "every", "interval": "5m"}` and the like; unknown keys are refused by name."""
     kind = _kind(data)
-    make, needed, optional = _KINDS[kind]
-    for name in needed:
-        if name not in data:
-            raise InvalidTrigger(f'A trigger of type "{kind}" needs "{name}".', name)
+    rhythm = BY_TYPE[_ALSO.get(kind, kind)]
+    value, beside = rhythm.value, rhythm.beside
+    if value is not None and value not in data:
+        raise InvalidTrigger(f'A trigger of type "{kind}" needs "{value}".', value)
     options: dict[str, Any] = {}
-    for name, value in data.items():
-        if name in needed:
-            options[name] = value
-        elif name in optional:
-            options[optional[name]] = value
+    for name, said in data.items():
+        if name == value or name in beside:
+            options[keyword(name)] = said
         elif name != "type":
-            raise InvalidTrigger(
-                f'A trigger of type "{kind}" has no "{name!s:.40}"{_nearest(str(name), [*needed, *optional])}',
-                str(name),
-            )
+            refuse_beside(rhythm, str(name), kind)
     if isinstance(options.get("schedule"), dict):
         options["schedule"] = trigger_from_data(options["schedule"])
-    return make(**options)
+    made = rhythm.make(**options)
+    return made.plain() if isinstance(made, Worded) else made
+
+
+def refuse_beside(rhythm: Rhythm, name: str, kind: str = "") -> NoReturn:
+    """InvalidTrigger: the rhythm does not take this."""
+    known = [*([rhythm.value] if rhythm.value is not None else []), *rhythm.beside]
+    raise InvalidTrigger(f'A trigger of type "{kind or rhythm.type}" has no "{name:.40}"{_nearest(name, known)}', name)
 
 
 def _kind(data: object) -> str:
     kind = data.get("type") if isinstance(data, dict) else None
-    if isinstance(kind, str) and kind in _KINDS:
+    if isinstance(kind, str) and (kind in BY_TYPE or kind in _ALSO):
         return kind
-    raise InvalidTrigger(f'A trigger needs a "type", one of {", ".join(_KINDS)}; not {kind!r:.40}.', "type")
+    raise InvalidTrigger(f'A trigger needs a "type", one of {", ".join(BY_TYPE)}; not {kind!r:.40}.', "type")
 
 
 def _nearest(name: str, known: list[str]) -> str:

@@ -21,6 +21,7 @@ _ALIASES = {
 _PART = re.compile(r"([0-9]+)([a-z]+)")
 _WORDS = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
 _LONGEST = 36_500 * UNITS["d"]
+LONGEST_TEXT = 20  # as the schemas say
 _EXPECTED = 'Expected format: "{number}{unit}"'
 _MILLISECOND = timedelta(milliseconds=1)
 
@@ -57,10 +58,16 @@ def interval_ms(value: str | float | timedelta) -> int:
     return _bounded(ms, value)
 
 
+def unit_ms(name: str) -> int | None:
+    """The milliseconds of a unit, by any of its names."""
+    unit, times = _ALIASES.get(name, (name, 1))
+    return UNITS[unit] * times if unit in UNITS else None
+
+
 def format_interval(ms: int) -> str:
     """The shortest text for a duration: "1d", "90s", "5m"; "1.5s" where it is no whole second."""
     unit = _unit(ms)
-    return f"{ms // UNITS[unit]}{unit}" if ms % UNITS[unit] == 0 else f"{ms / 1000:g}s"
+    return f"{_number(ms, unit)}{unit}"
 
 
 def interval_data(ms: int) -> str | float:
@@ -71,10 +78,15 @@ def interval_data(ms: int) -> str | float:
 def interval_words(ms: int, *, every: bool = False) -> str:
     """In plain words: "5 minutes", "1 hour"; after "every", one is left out: "hour"."""
     unit = _unit(ms)
-    number = ms / UNITS[unit]
-    if number == 1:
+    if ms == UNITS[unit]:
         return _WORDS[unit] if every else f"1 {_WORDS[unit]}"
-    return f"{number:g} {_WORDS[unit]}s" if number < 1_000_000 else f"{int(number)} {_WORDS[unit]}s"
+    return f"{_number(ms, unit)} {_WORDS[unit]}s"
+
+
+def _number(ms: int, unit: str) -> str:
+    """How many of a unit, to the millisecond."""
+    whole, part = divmod(ms, UNITS[unit])
+    return f"{whole}.{part:03}".rstrip("0") if part else str(whole)
 
 
 def _unit(ms: int) -> str:
@@ -97,6 +109,8 @@ def _read_text(text: str) -> int:
     number, rest = body[:digits], body[digits:]
     if len(number) > 15:
         raise _too_long(text)
+    if len(text) > LONGEST_TEXT:
+        raise IntervalParseError(f"Interval is longer than {LONGEST_TEXT} characters. {_EXPECTED}", text)
     total = _sum(body)
     if total is None:
         raise IntervalParseError(_complaint(body, number, rest), text)

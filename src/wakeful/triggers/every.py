@@ -4,14 +4,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Self
 
 from wakeful.triggers.base import TimedTrigger, Trigger, within_reach
 from wakeful.triggers.durations import interval_data, interval_ms, interval_words
 from wakeful.triggers.modifiers import modifiers
-from wakeful.triggers.moments import iso, read_moment
-from wakeful.triggers.zones import zone_name
+from wakeful.triggers.moments import iso, read_moment, spoken
+from wakeful.triggers.zones import place_named, zone_name
 
 if TYPE_CHECKING:
     from typing import Unpack
@@ -76,6 +78,13 @@ class Every(TimedTrigger):
         anchor = self._anchor(after)
         return max(0, (until - anchor) // self.interval_ms + 1) - max(0, (after - anchor) // self.interval_ms + 1)
 
+    def _count_each(self, bounds: Sequence[int]) -> list[int]:
+        if not bounds or self.anchor_ms is None:
+            return super()._count_each(bounds)
+        anchor, interval = self.anchor_ms, self.interval_ms
+        reached = [(bound - anchor) // interval + 1 if bound >= anchor else 0 for bound in bounds]
+        return [until - after for after, until in pairwise(reached)]
+
     def _anchored(self, now: int) -> Every:
         return self if self.anchor_ms is not None else self._replaced(anchor_ms=self._anchor(now))
 
@@ -92,8 +101,16 @@ class Every(TimedTrigger):
     def _origin(self, stored: Trigger, now_ms: int) -> int:
         return stored.anchor_ms if isinstance(stored, Every) and stored.anchor_ms is not None else now_ms
 
+    def brief(self) -> str:
+        return self.without_anchor().describe()
+
     def _rhythm(self) -> str:
-        return f"every {interval_words(self.interval_ms, every=True)}"
+        words = f"every {interval_words(self.interval_ms, every=True)}"
+        return (
+            words
+            if self.anchor_ms is None
+            else f"{words} since {spoken(self.anchor_ms, place_named(self.tz), fine=True)}"
+        )
 
     def _rhythm_data(self) -> dict[str, Any]:
         data: dict[str, Any] = {"interval": interval_data(self.interval_ms)}

@@ -161,19 +161,18 @@ class Modifiers(Value):
         zone = place_named(tz)
         words = [] if self.active_hours is None else [self.active_hours.describe()]
         if self.days:
-            more = f" and {len(self.days) - 3} more dates" if len(self.days) > 4 else ""
-            dates = self.except_dates[:3] if more else self.except_dates
-            words.append(f"except {', '.join(map(str, dates))}{more}")
+            words.append(f"except {_dates_listed(self.days)}")
         if self.start_ms is not None:
-            words.append(f"from {spoken(self.start_ms, zone)}")
+            words.append(f"from {spoken(self.start_ms, zone, fine=True)}")
         if self.until_ms is not None:
-            words.append(f"until {spoken(self.until_ms, zone)}")
+            words.append(f"until {spoken(self.until_ms, zone, fine=True)}")
         if self.max_runs is not None:
             words.append("one run only" if self.max_runs == 1 else f"at most {self.max_runs} runs")
         if self.stagger_ms:
             words.append(f"staggered over {format_interval(self.stagger_ms)}")
         if self.jitter:
-            words.append(f"up to {self.jitter:g} % later")
+            short = f"{self.jitter:g}"
+            words.append(f"up to {short if float(short) == self.jitter else repr(self.jitter)} % later")
         return words
 
     def to_data(self) -> dict[str, Any]:
@@ -202,6 +201,20 @@ class Modifiers(Value):
     def _until_excepted(self, local: int) -> int | None:
         index = bisect_left(self.days, local // DAY)
         return None if index == len(self.days) else max(0, self.days[index] * DAY - local)
+
+
+def _dates_listed(days: tuple[int, ...]) -> str:
+    """The dates of sorted days, three or more in a row as "2026-12-24 to 2026-12-31"."""
+    words: list[str] = []
+    start = 0
+    for index in range(1, len(days) + 1):
+        if index < len(days) and days[index] == days[index - 1] + 1:
+            continue
+        run = [str(date.fromordinal(day + _EPOCH_DAY)) for day in (days[start], days[index - 1])]
+        apart = days[index - 1] - days[start]
+        words.append(f"{run[0]} to {run[1]}" if apart > 1 else ", ".join(run[: apart + 1]))
+        start = index
+    return ", ".join(words)
 
 
 def _percent(value: object) -> float:

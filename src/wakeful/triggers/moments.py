@@ -68,17 +68,20 @@ def iso(ms: int) -> str:
     return f"{moment.isoformat(timespec='milliseconds') if ms % 1000 else moment.isoformat()}Z"
 
 
-def spoken(ms: int, zone: tzinfo | None = None, *, exact: bool = False) -> str:
+def spoken(ms: int, zone: tzinfo | None = None, *, exact: bool = False, fine: bool = False) -> str:
     """The moment as people read it: "2026-01-01 09:00 UTC", or "2026-01-01 09:00 CET (08:00 UTC)".
 
-    Seconds are left out where there are none, unless it is to be `exact`.
+    Seconds are left out where there are none, unless it is to be `exact`; milliseconds are left out unless `fine`.
     """
     local = from_ms(ms) if zone is None else from_ms(ms).astimezone(zone)
-    return f"{local:%Y-%m-%d} {clock_text(local, exact=exact)} {zone_text(local)}{utc_beside(local, exact=exact)}"
+    clock = clock_text(local, exact=exact, fine=fine)
+    return f"{local.date()} {clock} {zone_text(local)}{utc_beside(local, exact=exact, fine=fine)}"
 
 
-def clock_text(local: datetime, *, exact: bool = False) -> str:
+def clock_text(local: datetime, *, exact: bool = False, fine: bool = False) -> str:
     """What a clock there shows, with seconds where there are some."""
+    if fine and local.microsecond:
+        return local.time().isoformat("milliseconds")
     return f"{local:%H:%M:%S}" if local.second or exact else f"{local:%H:%M}"
 
 
@@ -88,10 +91,10 @@ def zone_text(local: datetime) -> str:
     return name if name[:1].isalpha() else f"UTC{name}"
 
 
-def utc_beside(local: datetime, *, exact: bool = False) -> str:
+def utc_beside(local: datetime, *, exact: bool = False, fine: bool = False) -> str:
     """The same moment in UTC, to be put behind it: " (08:00 UTC)", with the date where that differs."""
     if not local.utcoffset():
         return ""
     there = local.astimezone(UTC)
-    day = "" if there.date() == local.date() else f"{there:%Y-%m-%d} "
-    return f" ({day}{clock_text(there, exact=exact)} UTC)"
+    day = "" if there.date() == local.date() else f"{there.date()} "
+    return f" ({day}{clock_text(there, exact=exact, fine=fine)} UTC)"

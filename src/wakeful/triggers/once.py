@@ -55,7 +55,8 @@ class Once(TimedTrigger):
         return 0
 
     def _rhythm(self) -> str:
-        return f"once at {spoken(self.at_ms, place_named(self.tz))}"
+        words = f"once at {spoken(self.at_ms, place_named(self.tz), fine=True)}"
+        return words.removesuffix(" UTC") if self.tz == "UTC" else words  # the zone follows
 
     def _rhythm_data(self) -> dict[str, Any]:
         return {"at": iso(self.at_ms)}

@@ -27,6 +27,7 @@ class Ping(TimedTrigger):
     __slots__ = ("grace_ms", "schedule")
     _fields = ("schedule", "grace_ms", "tz", "modifiers")
     type = "ping"
+    reports = True
     schedule: TimedTrigger | None
     grace_ms: int
 
@@ -53,6 +54,19 @@ class Ping(TimedTrigger):
         if isinstance(rhythm, Interval) or (isinstance(rhythm, Every) and rhythm.anchor_ms is rhythm.start_ms is None):
             return rhythm.interval_ms
         return None
+
+    @property
+    def lacks(self) -> str | None:
+        if self.schedule is not None:
+            return None
+        return 'A monitor needs to know when a ping is expected, such as {"ping": true, "every": "24h"}.'
+
+    @property
+    def unended(self) -> str:
+        return f"it started, and no other ping came within its grace of {format_interval(self.grace_ms)}"
+
+    def expects(self, slot: str, deadline: str) -> str:
+        return f"A ping is expected at {slot}; without one it is down at {deadline}."
 
     def next_slot(self, after_ms: int, last_completed_ms: int | None = None) -> int | None:
         """When the next report is expected: never before a whole period from here where the last one is long ago."""
@@ -101,9 +115,16 @@ class Ping(TimedTrigger):
         return Ping(settled, self.grace_ms / 1000)
 
     def describe(self) -> str:
-        if self.schedule is None:
-            return "when it reports in"
-        return f"expected to report in {self.schedule.describe()}, {format_interval(self.grace_ms)} of grace"
+        return self._expected(None if self.schedule is None else self.schedule.describe())
+
+    def brief(self) -> str:
+        return self._expected(None if self.schedule is None else self.schedule.brief())
+
+    def _expected(self, schedule: str | None) -> str:
+        grace = f"{format_interval(self.grace_ms)} of grace"
+        if schedule is not None:
+            return f"expected to report in {schedule}, {grace}"
+        return "when it reports in" if self.grace_ms == 3_600_000 else f"when it reports in, {grace}"
 
     def to_data(self) -> dict[str, Any]:
         schedule = {} if self.schedule is None else {"schedule": self.schedule.to_data()}

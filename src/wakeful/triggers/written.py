@@ -14,18 +14,7 @@ from typing import Any
 from wakeful.errors import InvalidTrigger
 from wakeful.triggers.base import Trigger
 from wakeful.triggers.data import trigger_from_data
-
-#: The short word -> its type, and the field its value goes to.
-SHORT = {
-    "cron": ("cron", "expression"),
-    "every": ("every", "interval"),
-    "interval": ("interval", "interval"),
-    "at": ("once", "at"),
-    "after": ("after", "job"),
-}
-BARE = ("manual", "webhook", "chat", "ping")
-#: What may stand beside them.
-BESIDE = ("tz", "anchor", "jitter", "stagger", "active_hours", "start", "until", "max_runs", "except", "on", "grace")
+from wakeful.triggers.fields import BY_WORD, PING
 
 
 def trigger_as_written(data: object) -> Trigger:
@@ -37,24 +26,23 @@ def trigger_as_written(data: object) -> Trigger:
         if given["type"] == "ping" and isinstance(given.get("schedule"), Mapping):
             given["schedule"] = trigger_as_written(given["schedule"])
         return trigger_from_data(given)
-    if given.get("ping") is True:
+    if "ping" in given:
         return _ping(given)
-    words = [word for word in (*SHORT, *BARE) if word in given]
+    words = [word for word in BY_WORD if word in given]
     if len(words) != 1:
         several = f"{words[0]} and {words[1]} are two triggers: give one" if words else "A trigger says when: give one"
-        raise InvalidTrigger(f"{several} of {', '.join((*SHORT, *BARE))}.")
-    word = words[0]
-    value = given.pop(word)
-    if word in SHORT:
-        kind, field = SHORT[word]
-        return trigger_from_data({"type": kind, field: value, **given})
-    if value is not True:
-        raise InvalidTrigger(f'{word} is written {{"{word}": true}}, not {value!r:.40}.', word)
-    return trigger_from_data({"type": word, **given})
+        raise InvalidTrigger(f"{several} of {', '.join((*BY_WORD, 'ping'))}.")
+    rhythm = BY_WORD[words[0]]
+    value = given.pop(rhythm.word)
+    if rhythm.value is not None:
+        return trigger_from_data({"type": rhythm.type, rhythm.value: value, **given})
+    rhythm.field.read(rhythm.word, value)
+    return trigger_from_data({"type": rhythm.type, **given})
 
 
 def _ping(given: dict[str, Any]) -> Trigger:
     """A schedule that says when pings are expected."""
+    PING.read("ping", given["ping"])
     grace = {"grace": given["grace"]} if "grace" in given else {}
     rest = {key: value for key, value in given.items() if key not in ("ping", "grace")}
     return trigger_from_data({"type": "ping", **({"schedule": trigger_as_written(rest)} if rest else {}), **grace})

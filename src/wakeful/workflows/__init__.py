@@ -12,16 +12,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wakeful.kernel.domain import Domain, load
-from wakeful.kernel.kinds import Kind
+from wakeful.kernel.kinds import Kind, without_hooks
 from wakeful.workflows.admission import SKIP_REASONS
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from wakeful.kernel.context import Context as Transacting
-    from wakeful.kernel.kinds import Refused
+    from wakeful.kernel.hooks import Refused
+    from wakeful.kernel.model.stories import Subject
     from wakeful.kernel.rules.outcome import Result
-    from wakeful.kernel.views.stories import Subject
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
     from wakeful.workflows.authoring import (
@@ -38,10 +38,11 @@ if TYPE_CHECKING:
     from wakeful.workflows.failures import LogicError
     from wakeful.workflows.fixes.hook import FixRequest
     from wakeful.workflows.plain_functions import PlainContext
+    from wakeful.workflows.steps.failures import StepFailed
 
 __all__ = [
     "KIND", "Applied", "Context", "Event", "Events", "FixRequest", "LogicError", "MutationResult", "NotApplied",
-    "PlainContext", "Prepared", "Unknown", "Workflow", "domain",
+    "PlainContext", "Prepared", "StepFailed", "Unknown", "Workflow", "domain",
 ]  # fmt: skip
 
 KIND = "workflow"
@@ -57,6 +58,7 @@ _OFFERED = {
     "NotApplied": "authoring",
     "PlainContext": "plain_functions",
     "Prepared": "authoring",
+    "StepFailed": "steps.failures",
     "Unknown": "authoring",
     "Workflow": "authoring",
 }
@@ -129,9 +131,11 @@ def _rearmed(tx: Transaction, context: Transacting, job: JobDef, state: JobState
 
 
 def _set_back(tx: Transaction, back_ms: int, newer: int) -> None:
+    from wakeful.workflows.steps.tables import Tasks
     from wakeful.workflows.tables import Workflows
 
     tx.of(Workflows).set_back(tx.now, back_ms, newer)
+    tx.of(Tasks).set_back(tx.now, back_ms)
 
 
 def _succeeded(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, Result]:
@@ -144,6 +148,12 @@ def _phases(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, str]:
     from wakeful.workflows.tables import Workflows
 
     return tx.of(Workflows).phases(run_ids)
+
+
+def _steps(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, list[dict[str, Any]]]:
+    from wakeful.workflows.steps.shown import steps_of_runs
+
+    return steps_of_runs(tx, run_ids)
 
 
 def _prune(tx: Transaction, before: int, limit: int) -> int:
@@ -169,6 +179,7 @@ domain = Domain(
     kinds=(
         Kind(
             KIND,
+            simulated=without_hooks,
             check_payload=_check,
             reserved_lanes=(LANE,),
             admin_only=True,
@@ -192,7 +203,10 @@ domain = Domain(
     runs_pruned=_runs_pruned,
     id_prefixes={"event_id": "evt", "input_id": "inp", "fix_id": "fix"},
     streams=("workflow",),
-    alerts={"workflow": "a workflow cannot go on until a person acts"},
+    alerts={
+        "workflow": "a workflow cannot go on until a person acts",
+        "parked": "events of a workflow failed and are set aside until a person acts",
+    },
     skip_reasons=SKIP_REASONS,
     start_reasons={
         "event": "an event came",
@@ -204,7 +218,8 @@ domain = Domain(
     standings={KIND: _standing},
     started_when={KIND: "when an event arrives"},
     run_phases={KIND: _phases},
-    parts={"workflows": "wakeful.workflows.operating:Operating"},
+    run_steps={KIND: _steps},
+    parts={"workflows": "wakeful.workflows.operating:Operating", "add_workflow": "wakeful.workflows.adding:adding_to"},
     section="workflows",
     settings="wakeful.workflows.configuration:WorkflowSection",
     install="wakeful.workflows.configuration:install_configured",
@@ -218,5 +233,15 @@ domain = Domain(
         "leave_workflow": "wakeful.workflows.chat:leave",
     },
     routes=("wakeful.workflows.routes:router", "wakeful.workflows.topics.routes:router"),
+    by_id={
+        "evt_": {
+            "show": "wakeful.workflows.topics.commands:refuse_to_show",
+            "explain": "wakeful.workflows.topics.story:explain_event_by_id",
+        },
+        "inp_": {
+            "show": "wakeful.workflows.topics.commands:refuse_to_show",
+            "explain": "wakeful.workflows.topics.story:explain_input_by_id",
+        },
+    },
     commands="wakeful.workflows.commands:app",
 )

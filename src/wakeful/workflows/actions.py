@@ -19,9 +19,11 @@ from wakeful.workflows.deploying import remove_workflow
 from wakeful.workflows.failures import LogicError
 from wakeful.workflows.fixes.deciding import decide, lapse, proposed_for
 from wakeful.workflows.issues import Issue, halted_job, raise_issue, resolve_issue
-from wakeful.workflows.lookup import find_attempt, find_listed, find_workflow
+from wakeful.workflows.lookup import find_attempt, find_listed, find_workflow, in_progress
 from wakeful.workflows.phases import ACTIVE, STATUS, VERDICTS, settled_mutation
 from wakeful.workflows.removed import finish_removed, uncertain_changes
+from wakeful.workflows.steps.people import settle_step
+from wakeful.workflows.steps.places import STEPS
 from wakeful.workflows.tables import Action, HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import Topics
 from wakeful.workflows.words import answer_commands, issue_words
@@ -45,7 +47,7 @@ def record(
     """Keep what a person did; its number."""
     said, number = clean(detail)[:MAX_NOTE] if detail else None, context.new_id()
     tx.of(Workflows).record(Action(number, workflow, tx.now, clean(who)[:200], action, said))
-    tx.journal.emit("workflow", {"type": action, "workflow": workflow, "by": clean(who)[:200]})
+    tx.events.emit("workflow", {"type": action, "workflow": workflow, "by": clean(who)[:200]})
     return number
 
 
@@ -77,10 +79,10 @@ def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[s
         raise ScheduleTriggerError(message, {**about, "reason": row.issue})
     handlers = tx.of(Workflows).handlers(name)
     states = tx.jobs.states([handler.job_id for handler in handlers if handler.job_id is not None])
-    for handler in handlers:
-        if handler.job_id is not None and states[handler.job_id].run_id is not None:
-            message = f"{name}.{handler.name} is running: wait until it has ended."
-            raise ScheduleTriggerError(message, {**about, "reason": "already_running"})
+    running = [one.name for one in handlers if one.job_id is not None and states[one.job_id].run_id is not None]
+    for handler in [*running, *(attempt.handler for attempt in in_progress(tx, name))]:
+        message = f"{name}.{handler} is running: wait until it has ended."
+        raise ScheduleTriggerError(message, {**about, "reason": "already_running"})
     producers = [handler for handler in handlers if handler.type == "producer"]
     runs = [_queue(tx, context, producer, states) for producer in producers]
     record(tx, context, name, who=who, action="run")
@@ -230,7 +232,16 @@ def settle(
         message = f"A verdict is one of {', '.join(VERDICTS)}, not {verdict!r:.80}."
         raise InvalidJob(message)
     locked(tx, name, find_listed)
-    handler, attempt = _uncertain(tx, find_attempt(tx, name, ref))
+    asked = find_attempt(tx, name, ref)
+    if asked.type == STEPS:
+        try:
+            text = as_json(result, "The result") if verdict == "happened" else None
+        except LogicError as error:
+            raise InvalidJob(str(error)) from error
+        settle_step(tx, context, asked, verdict, who=who, result=text)
+        record(tx, context, name, who=who, action="settled", detail=f"{verdict}: {note}" if note else verdict)
+        return
+    handler, attempt = _uncertain(tx, asked)
     if verdict == "did_not_happen":
         _refuse_unended(tx, attempt)
     try:
@@ -282,12 +293,16 @@ def _uncertain(tx: Transaction, asked: WorkflowRun) -> tuple[HandlerRow, Workflo
 
 
 def _continues(tx: Transaction, latest: WorkflowRun, run_id: int) -> bool:
-    """Whether the run is the latest attempt or one that it continues."""
+    """Whether the run is the latest attempt, or one whose mutation that one is finding out about.
+
+    What was tried before that is another change: an answer about it says nothing about this one.
+    """
     found: WorkflowRun | None = latest
     for _ in range(LONGEST_CHAIN):
         if found is None or found.id == run_id:
             return found is not None
-        found = tx.of(Workflows).run(found.retry_of) if found.retry_of is not None else None
+        goes_on = found.begins == "reconcile" and found.retry_of is not None
+        found = tx.of(Workflows).run(found.retry_of or 0) if goes_on else None
     return False
 
 

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import functools
+import json
 import logging
-from collections.abc import Awaitable, Generator
+from collections.abc import Awaitable, Callable, Generator
 from typing import TYPE_CHECKING, Any
 
-from wakeful import clock
 from wakeful.errors import SchedulerError
+from wakeful.services import Service
 from wakeful.workflows import KIND
 from wakeful.workflows.arming import arm_forgotten, look_at_pending
 from wakeful.workflows.deploying import Deployment, deploy, deploy_again, is_other, plan_deployment
 from wakeful.workflows.fixes.fixer import Fixer
 from wakeful.workflows.issues import alert_halted
 from wakeful.workflows.registry import Registry, registry_of
-from wakeful.workflows.running import Attempt
+from wakeful.workflows.steps.places import base_of
+from wakeful.workflows.steps.running import attempt_of
 from wakeful.workflows.tables import WorkflowRun
 from wakeful.workflows.working import report_stuck
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
-    from wakeful.kernel.views.models import Run
+    from wakeful.kernel.model.run import Run
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
     from wakeful.workflows.authoring import Workflow
@@ -44,6 +46,11 @@ def add_workflow(
     if not scheduler.is_running():
         return _Done()
     return asyncio.ensure_future(_deploy_now(scheduler, wanted._replace(forced=True)))
+
+
+def adding_to(scheduler: Scheduler) -> Callable[[Workflow], Awaitable[None]]:
+    """The same as a part of a scheduler."""
+    return functools.partial(add_workflow, scheduler)
 
 
 def _warn_of_second(scheduler: Scheduler, registry: Registry, workflow: Workflow) -> None:
@@ -97,15 +104,14 @@ class _Runner:
         given = run.payload
         row = WorkflowRun(**given["attempt"])
         known = self._registry.get(row.workflow)
-        if known is None or known[0].handlers.get(row.handler) is None:
+        if known is None or known[0].handlers.get(base_of(row.handler)) is None:
             message = f"This node has no code for {row.workflow}.{row.handler}."
             raise SchedulerError(message)
-        import json
+        attempt = attempt_of(known[0], base_of(row.handler))
+        return await attempt(self._scheduler, known[0], run, row, json.loads(given["state"])).drive()
 
-        return await Attempt(self._scheduler, known[0], run, row, json.loads(given["state"])).drive()
 
-
-class _Sweep:
+class _Sweep(Service):
     """Finds handlers that a pause or a cancelled start left without an alarm, and threads that do not come back.
 
     And workflows that cannot go on, because a person switched off the job that would; and versions that this node was
@@ -113,28 +119,11 @@ class _Sweep:
     """
 
     def __init__(self, scheduler: Scheduler, registry: Registry) -> None:
+        super().__init__("the sweep of workflows", SWEEP_S)
         self._scheduler = scheduler
         self._registry = registry
-        self._task: asyncio.Task[None] | None = None
 
-    def begin(self) -> None:
-        self._task = asyncio.ensure_future(self._go_on())
-
-    async def end(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
-
-    async def _go_on(self) -> None:
-        while True:
-            try:
-                await self._look()
-            except SchedulerError as error:
-                log.warning("looking for handlers without an alarm failed; trying again later: %s", error)
-            await clock.sleep(SWEEP_S)
-
-    async def _look(self) -> None:
+    async def run_once(self) -> None:
         known = list(self._registry.deployments.values())
         others = await self._scheduler.look(lambda tx: [wanted for wanted in known if is_other(tx, wanted)])
         for wanted in others:

@@ -32,6 +32,8 @@ COVERED = {
     "prepare": ("prepare", "mutate", "reconcile"),
     "mutate": ("mutate", "reconcile"),
     "next": ("next",),
+    "steps": ("steps",),
+    "step": ("step",),
 }
 
 

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.store.records import JobState, RunRow
+from wakeful.workflows.steps.places import STEPS, arm_places
+from wakeful.workflows.steps.tables import Tasks
 from wakeful.workflows.tables import HandlerRow, Workflows
 from wakeful.workflows.turns.order import line_up
 from wakeful.workflows.turns.tables import Turns
@@ -48,6 +50,19 @@ class LockedJobs:
         """The job of a handler of the deployed version."""
         return next((job for _, job in self._read() if job.id == job_id), None)
 
+    def note_dirty(self, job_ids: Collection[int], seq: int) -> None:
+        """Events came for these handlers, as this transaction has just written it."""
+        self._parts = [
+            (handler._replace(dirty=seq) if handler.job_id in job_ids else handler, job)
+            for handler, job in self._read()
+        ]
+
+    def note_seen(self, job_id: int, seen: int) -> None:
+        """A handler has looked at all events up to that one, as this transaction has just written it."""
+        self._parts = [
+            (handler._replace(seen=seen) if handler.job_id == job_id else handler, job) for handler, job in self._read()
+        ]
+
     def keep(self, state: JobState) -> None:
         """The state of a job as this transaction has just written it."""
         self._states[state.job_id] = state
@@ -75,13 +90,21 @@ def _arm(tx: Transaction, context: Context, job: JobDef, state: JobState, *, at:
         return state
     armed = _looked_at(state, at)
     if waiting is not None:
-        tx.runs.reschedule(waiting.id, at)
+        # Before its wake time it starts for another reason; what continues a run still does.
+        tx.runs.reschedule(waiting.id, at, reason if waiting.reason == WAKE_TIME else None)
         tx.jobs.save_armed([armed])
         return armed
     armed = armed._replace(queued=state.queued + 1)
     tx.jobs.save_armed([armed])
     tx.runs.add([RunRow.queued(context.new_id(), job, reason, at)])
     return armed
+
+
+def arm_job(tx: Transaction, context: Context, jobs: LockedJobs, job_id: int, *, at: int, reason: str) -> None:
+    """The same for a job that is locked."""
+    job, state = jobs.job(job_id), jobs.state(job_id)
+    if job is not None and state is not None:
+        jobs.keep(_arm(tx, context, job, state, at=at, reason=reason))
 
 
 def set_alarm(tx: Transaction, context: Context, jobs: LockedJobs, job_id: int, *, at: int | None, reason: str) -> None:
@@ -94,7 +117,8 @@ def set_alarm(tx: Transaction, context: Context, jobs: LockedJobs, job_id: int, 
         if at is not None:
             jobs.keep(_arm(tx, context, job, state, at=at, reason=reason))
     elif at is not None:
-        tx.runs.reschedule(waiting.id, at)
+        is_known = waiting.reason in ("retry", "recovery") or (reason == EVENT and waiting.reason != WAKE_TIME)
+        tx.runs.reschedule(waiting.id, at, None if is_known else reason)
         armed = _looked_at(state, at)
         tx.jobs.save_armed([armed])
         jobs.keep(armed)
@@ -163,10 +187,12 @@ def wake_subscribers(tx: Transaction, context: Context, jobs: LockedJobs, topics
         if handler.job_id is not None and not set(topics).isdisjoint(handler.topics())
     ]
     tx.of(Workflows).set_by_job(("dirty",), [(job_id, seq) for job_id in found])
-    for job_id in found:
-        job, state = jobs.job(job_id), jobs.state(job_id)
-        if job is not None and state is not None:
-            jobs.keep(_arm(tx, context, job, state, at=tx.now, reason=EVENT))
+    jobs.note_dirty(found, seq)
+    for handler in jobs.handlers():
+        if handler.job_id in found and handler.type == STEPS:
+            arm_places(tx, context, jobs, handler.name)
+        elif handler.job_id in found:
+            arm_job(tx, context, jobs, handler.job_id, at=tx.now, reason=EVENT)
 
 
 def arm_forgotten(tx: Transaction, context: Context) -> int:
@@ -176,6 +202,8 @@ def arm_forgotten(tx: Transaction, context: Context) -> int:
         at = since(tx, handler)
         if handler.job_id is not None and at is not None:
             arm(tx, context, handler.job_id, at, WAKE_TIME if at > tx.now else CONTINUED)
+    for workflow, name in sorted(tx.of(Tasks).waiting_handlers(tx.now)):
+        arm_places(tx, context, LockedJobs(tx, workflow), name)
     return len(found)
 
 

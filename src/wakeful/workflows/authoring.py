@@ -15,6 +15,8 @@ from wakeful.errors import InvalidJob
 from wakeful.triggers import Trigger
 from wakeful.triggers.base import TimedTrigger
 from wakeful.triggers.durations import interval_ms
+from wakeful.workflows.steps import authoring as of_steps
+from wakeful.workflows.steps.authoring import StepHandler
 
 if TYPE_CHECKING:
     from wakeful.workflows.fixes.hook import FixRequest
@@ -207,7 +209,7 @@ class Consumer:
         return {name: (function, count) for name, (function, count) in given.items() if function is not None}
 
 
-Handler = Producer | Consumer
+Handler = Producer | Consumer | StepHandler
 
 
 @functools.lru_cache(maxsize=256)  # looked at with every run
@@ -291,6 +293,43 @@ class Workflow:
         self._add(consumer)
         return consumer
 
+    def on(
+        self,
+        topic: str,
+        *,
+        key: Callable[[Event], Any] | None = None,
+        concurrency: int = 1,
+        retry: Sequence[str | float | timedelta] | None = None,
+        on_failure: str = "stop",
+        publishes: Sequence[str] | None = None,
+        name: str | None = None,
+        timeout: str | float | timedelta | None = None,
+    ) -> Callable[[F], F]:
+        """Register a function that is called once per event, as a decorator: `async def ship(ctx, event)`.
+
+        What it does outside, it does in steps: `await ctx.step("label", buy_label, order)`. `key`: of events with the
+        same key, one is worked on at a time. `retry`: how long to wait after each failure. `on_failure`: what follows
+        the last one; `stop` stops the workflow, `park` sets the event aside.
+        """
+
+        def register(function: F) -> F:
+            called = check_name("handler", name if name is not None else getattr(function, "__name__", None))
+            handler = StepHandler(
+                called,
+                check_name("topic", topic),
+                function,
+                publishes=_topics(publishes, of_others=True),
+                key=of_steps.read_key(key),
+                concurrency=of_steps.read_concurrency(concurrency),
+                retry=of_steps.read_retry(retry),
+                on_failure=of_steps.read_on_failure(on_failure),
+                timeout=of_steps.read_limit(timeout, of_steps.DEFAULT_LIMIT_MS),
+            )
+            self._add(handler)
+            return function
+
+        return register
+
     def _add(self, handler: Handler) -> None:
         if handler.name in self.handlers:
             message = f"{self.name} has two handlers called {handler.name!r}: rename one."
@@ -302,6 +341,7 @@ class Workflow:
         if self.version is not None:
             return self.version
         functions = [function for handler in self.handlers.values() for function, _ in handler.functions().values()]
+        functions += [one.key for one in self.handlers.values() if isinstance(one, StepHandler) and one.key is not None]
         return self.version_of(_source(function) for function in functions)
 
     def version_of(self, sources: Iterable[str]) -> str:
@@ -314,6 +354,7 @@ class Workflow:
                 handler.publishes,
                 handler.timeout,
                 handler.trigger.to_data() if isinstance(handler, Producer) else None,
+                *(handler.declared() if isinstance(handler, StepHandler) else ()),
             )
             for handler in self.handlers.values()
         ]
@@ -332,14 +373,20 @@ def _source(function: Function) -> str:
         return repr((code.co_code, code.co_consts)) if code is not None else repr(type(function))
 
 
-def _topics(names: Any) -> tuple[str, ...] | None:
+def _topics(names: Any, *, of_others: bool = False) -> tuple[str, ...] | None:
     if isinstance(names, str):
         message = f"Topics are a list of names: [{names!r}]."
         raise InvalidJob(message)
     if names is not None and not isinstance(names, Sequence):  # the order of a set is another in every process
         message = f"Topics are a list of names, not {names!r:.80}."
         raise InvalidJob(message)
-    return None if names is None else tuple(check_name("topic", name) for name in names)
+    return None if names is None else tuple(_topic(name, of_others=of_others) for name in names)
+
+
+def _topic(name: Any, *, of_others: bool) -> str:
+    """The name of a topic; also of one of another workflow, WORKFLOW.TOPIC, where that is allowed."""
+    workflow, dot, topic = name.partition(".") if of_others and isinstance(name, str) else (name, "", "")
+    return f"{check_name('workflow', workflow)}.{check_name('topic', topic)}" if dot else check_name("topic", name)
 
 
 def _timeout(given: str | float | timedelta | None) -> int:

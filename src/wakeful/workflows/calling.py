@@ -69,21 +69,31 @@ class Call:
         raise failed
 
     async def _within_time(self, function: Function, given: tuple[Any, ...], watch: LoopWatch) -> Any:
+        task = asyncio.current_task()
+        cancels = task.cancelling() if task is not None else 0
         try:
             async with asyncio.timeout(self._limit / 1000) as timer:
                 with seen_by(self._work):
-                    return await watch.watch(self._ctx.run(called(function, self._ctx, given, self._work)))
+                    value = await watch.watch(self._ctx.run(called(function, self._ctx, given, self._work)))
         except (Exception, SystemExit, asyncio.CancelledError) as error:
-            task = asyncio.current_task()
             if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
                 raise  # from outside: a person's cancel, a shutdown, the time limit of the run
             if isinstance(error, TimeoutError) and timer.expired():
-                late = TimeoutError(f"{self._phase} took longer than {format_interval(self._limit)}")
-                raise HandlerFailed(late, "timeout_in_mutate" if self._phase == "mutate" else "timeout") from error
+                raise self._late() from error
             if self._ctx.failure is not None:
                 raise HandlerFailed(*self._ctx.failure) from error
-            shown = error if isinstance(error, Exception) else LogicError(f"{self._phase} raised {error!r}.")
+            shown = error if isinstance(error, Exception) else LogicError(f"{self._phase} raised {error!r}")
             raise HandlerFailed(shown, self._place()) from error
+        # A function that swallows that it was cut off, and returns, has not done its work all the same.
+        if timer.expired():
+            raise self._late()
+        if task is not None and task.cancelling() > cancels:
+            raise asyncio.CancelledError
+        return value
+
+    def _late(self) -> HandlerFailed:
+        late = TimeoutError(f"{self._phase} took longer than {format_interval(self._limit)}")
+        return HandlerFailed(late, "timeout_in_mutate" if self._phase == "mutate" else "timeout")
 
     def _place(self) -> Place:
         return "mutate" if self._phase == "mutate" else "handler"

@@ -78,8 +78,10 @@ def fence(tx: Transaction, attempt: WorkflowRun) -> None:
     _check_fence(attempt, tx.jobs.states([attempt.job_id]).get(attempt.job_id))
 
 
-def fence_all(tx: Transaction, attempt: WorkflowRun) -> LockedJobs:
-    """The same, with all jobs of the workflow locked: for what others of its handlers see."""
+def fence_all(tx: Transaction, attempt: WorkflowRun, *, also: Sequence[str] = ()) -> LockedJobs:
+    """The same, with all jobs of the workflow locked, and those of others: for what others of its handlers see."""
+    if also:
+        tx.of(Workflows).lock_jobs(attempt.workflow, *also)
     jobs = LockedJobs(tx, attempt.workflow)
     _check_fence(attempt, jobs.state(attempt.job_id))
     return jobs
@@ -101,21 +103,21 @@ def prepared(
     if plan.approval is not None:
         tx.runs.detail([RunDetails(attempt.id, approval=plan.approval)])
     wanted = [(topic, text) for topic, event_ids in reserve.items() for text in event_ids]
-    numbers = _reservable(tx, attempt, wanted, read) if wanted else []
+    numbers, hops = _reservable(tx, attempt, wanted, read) if wanted else ([], 0)
     tx.of(Topics).reserve(numbers, attempt.id)
-    done = attempt._replace(phase="prepared", reserved=len(numbers), wake_at=plan.wake.at)
-    return _save(tx, noted(done, plan.wake.note), attempt)
+    done = attempt._replace(phase="prepared", reserved=len(numbers), wake_at=plan.wake.at, hops=hops)
+    return save_attempt(tx, noted(done, plan.wake.note), attempt)
 
 
 def _reservable(
     tx: Transaction, attempt: WorkflowRun, wanted: Sequence[tuple[str, str]], read: Mapping[int, int]
-) -> list[int]:
-    """The numbers of events, each given with its topic; LogicError unless all are pending there."""
+) -> tuple[list[int], int]:
+    """The numbers of events, each given with its topic, and their most hops; LogicError unless all are pending."""
     numbers = {text: number for _, text in wanted if (number := ids.number_of("evt", text)) is not None}
     places = tx.of(Topics).places(list(numbers.values()))
     for topic, text in wanted:
         number = numbers.get(text, -1)
-        *place, revision = places.get(number, ("", "", "", 0))
+        *place, revision, _ = places.get(number, ("", "", "", 0, 0))
         is_pending = place == [attempt.workflow, topic, "pending"]
         if number in read and place[:2] == [attempt.workflow, topic] and (not is_pending or read[number] != revision):
             message = f"{text} was {'changed' if is_pending else place[2]} while prepare ran"
@@ -123,20 +125,20 @@ def _reservable(
         if not is_pending:
             message = f"{attempt.handler} reserved {text!r:.80}, which is no pending event of the topic {topic}."
             raise LogicError(message)
-    return list(numbers.values())
+    return list(numbers.values()), max((places[number][-1] for number in numbers.values()), default=0)
 
 
 def in_flight(tx: Transaction, attempt: WorkflowRun) -> WorkflowRun:
     """The mutation is about to be called: from here on it may have happened."""
     fence(tx, attempt)
     fresh = attempt._replace(failure=None, refused=0, mutate_error=None)
-    return _save(tx, fresh._replace(phase="mutating", mutation="in_flight"), attempt)
+    return save_attempt(tx, fresh._replace(phase="mutating", mutation="in_flight"), attempt)
 
 
 def mutated(tx: Transaction, attempt: WorkflowRun, result: str) -> WorkflowRun:
     """The mutation happened, with this result."""
     fence(tx, attempt)
-    return _save(tx, attempt._replace(phase="mutated", mutation="applied", result=result, error=None), attempt)
+    return save_attempt(tx, attempt._replace(phase="mutated", mutation="applied", result=result, error=None), attempt)
 
 
 def committed(
@@ -156,7 +158,8 @@ def committed(
     looks_again = attempt.reserved > 0 or handler.dirty > attempt.watermark or has_new_code
     topics.add_inputs(outgoing.inputs)
     if outgoing.messages:
-        messages = _with_causes(topics, attempt, outgoing.messages)
+        sent = [message._replace(hops=attempt.hops) for message in outgoing.messages]
+        messages = with_causes(topics, attempt, sent)
         made = publish_numbered(tx, context, jobs, messages, last=row.event_seq, run_id=attempt.id)
         changed = {sent.topic for one, sent in zip(made, messages, strict=True) if one.new or one.replaced}
         if not changed.isdisjoint(subscribed):
@@ -176,8 +179,8 @@ def committed(
     if row.draining:
         finish_drain(tx, attempt.workflow, but=attempt.id)
     done = noted(attempt._replace(phase="committed", status=COMMITTED, error=None), ended.note)
-    tx.journal.emit("workflow", {"type": "committed", "workflow": attempt.workflow, "run": attempt.id})
-    return _save(tx, done, attempt)
+    tx.events.emit("workflow", {"type": "committed", "workflow": attempt.workflow, "run": attempt.id})
+    return save_attempt(tx, done, attempt)
 
 
 def _own_handler(tx: Transaction, jobs: LockedJobs, attempt: WorkflowRun) -> HandlerRow | None:
@@ -186,7 +189,7 @@ def _own_handler(tx: Transaction, jobs: LockedJobs, attempt: WorkflowRun) -> Han
     return found or tx.of(Workflows).handler(attempt.workflow, attempt.handler)
 
 
-def _with_causes(topics: Topics, attempt: WorkflowRun, messages: Sequence[Message]) -> Sequence[Message]:
+def with_causes(topics: Topics, attempt: WorkflowRun, messages: Sequence[Message]) -> Sequence[Message]:
     """What names no input was caused by what caused the events that the run reserved."""
     if not attempt.reserved or all(message.inputs for message in messages):
         return messages
@@ -256,7 +259,7 @@ def failed(tx: Transaction, context: Context, attempt: WorkflowRun, cause: Cause
         Issue(failure, attempt.handler, attempt.id, said, until, alert),
         failures=failures,
     )
-    return Failed(_save(tx, attempt._replace(status=STATUS[failure], error=cause.message), attempt), until)
+    return Failed(save_attempt(tx, attempt._replace(status=STATUS[failure], error=cause.message), attempt), until)
 
 
 def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: str, *, asks: bool) -> Failed:
@@ -276,7 +279,7 @@ def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: 
     if until is not None:
         arm(tx, context, attempt.job_id, until, CONTINUED)
     saved = attempt._replace(status=STATUS["reconciliation"], error=message, reconcile_at=until)
-    return Failed(_save(tx, saved, attempt), until)
+    return Failed(save_attempt(tx, saved, attempt), until)
 
 
 def count_try(tx: Transaction, attempt: WorkflowRun) -> int:
@@ -300,10 +303,10 @@ def not_applied(tx: Transaction, context: Context, attempt: WorkflowRun) -> Work
     raise_issue(tx, context, attempt.workflow, issue, failures=failures)
     arm(tx, context, attempt.job_id, until or tx.now, CONTINUED)
     saved = attempt._replace(status=STATUS["reconciliation"], mutation="none", reserved=0, error=message)
-    return _save(tx, saved, attempt)
+    return save_attempt(tx, saved, attempt)
 
 
-def _save(tx: Transaction, after: WorkflowRun, before: WorkflowRun) -> WorkflowRun:
+def save_attempt(tx: Transaction, after: WorkflowRun, before: WorkflowRun) -> WorkflowRun:
     if not is_forward(before.phase, after.phase):
         message = f"{ids.run_text(after.id)} cannot go from {before.phase} to {after.phase}."
         raise RuntimeError(message)

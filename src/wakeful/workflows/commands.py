@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful import clock
-from wakeful.cli.acting import rights_here, say_undo
-from wakeful.cli.failures import say_note
-from wakeful.cli.opening import change, now_ms, read
-from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say, say_text
-from wakeful.cli.tables import Column, Json, print_facts, print_json, print_table
-from wakeful.cli.words import ago, ahead, count, moment_words
-from wakeful.cli.zones import shown_zone
+from wakeful.console.acting import rights_here, say_undo
+from wakeful.console.failures import say_note
+from wakeful.console.opening import change, now_ms, read
+from wakeful.console.place import Db, chosen
+from wakeful.console.saying import say, say_text
+from wakeful.console.tables import Column, Json, print_facts, print_json, print_table
+from wakeful.console.words import ago, ahead, count, moment_words
+from wakeful.console.zones import shown_zone
 from wakeful.kernel.actions.recording import Origin, origin_of
 from wakeful.triggers.moments import read_moment
 from wakeful.workflows import actions, views
@@ -40,8 +40,8 @@ from wakeful.workflows.wiring import mistakes, warnings
 from wakeful.workflows.words import IDLE, NEEDS_ATTENTION, SHOWN, STOPPED, answer_commands, change_words, still_waits
 
 if TYPE_CHECKING:
-    from wakeful import Scheduler
     from wakeful.kernel.context import Context
+    from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
 
 WAIT_S = 0.3

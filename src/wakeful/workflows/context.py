@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload
 
 if TYPE_CHECKING:
     import logging
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from wakeful.workflows.authoring import Event, Events
 
@@ -72,6 +72,24 @@ class Context(Protocol):
 
     async def register_input(self, source: str, type: str, id: str | int, *, title: str | None = None) -> str:  # noqa: A002
         """Record something from outside that causes events; the id to give to `publish` as `input`. For producers."""
+
+    async def step(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        reconcile: Callable[..., Any] | None = None,
+        timeout: str | float | timedelta | None = None,
+        approve: str | bool | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Do something outside once, and return what it returned. For handlers with steps (`@workflow.on`).
+
+        It is on record before `function` is called, and what it returned is on record after it: a later attempt gets
+        that, and does not call it again. `reconcile`, called with the same arguments, says whether a step happened
+        that was cut off. `timeout` is 5 minutes unless given. `approve`: a question to a person before it is done.
+        """
 
     @overload
     async def call(self, function: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T: ...

@@ -8,18 +8,22 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.errors import InvalidJob, JobExists
-from wakeful.kernel.actions.drafts import Draft, NewJob
+from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.actions.jobs import add_jobs, remove_job
 from wakeful.kernel.actions.runs import end_waiting
+from wakeful.kernel.hooks import Draft
 from wakeful.kernel.rules.outcome import Result
 from wakeful.triggers import Manual
 from wakeful.workflows import KIND, LANE
-from wakeful.workflows.arming import DEPLOYED, arm, look_again, look_at_pending
+from wakeful.workflows.arming import DEPLOYED, LockedJobs, arm, look_again, look_at_pending
 from wakeful.workflows.authoring import Consumer, Handler, Producer, Workflow
 from wakeful.workflows.fixes.deciding import lapse
 from wakeful.workflows.issues import resolve_issue
 from wakeful.workflows.phases import ACTIVE
 from wakeful.workflows.removed import finish_removed
+from wakeful.workflows.steps.authoring import StepHandler
+from wakeful.workflows.steps.deploying import drop_handler, refuse_other_type, store_steps
+from wakeful.workflows.steps.places import STEPS, arm_places, is_place, place_names
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, Workflows
 from wakeful.workflows.topics.tables import Topics
 from wakeful.workflows.versions.on_nodes import forget_version, is_last_word, note_version, version_words
@@ -61,23 +65,33 @@ def plan_deployment(scheduler: Scheduler, workflow: object, source: str, *, forc
         raise InvalidJob(message)
     handlers = tuple(workflow.handlers.values())
     owner = source if workflow.origin is None else "file"
-    drafts = tuple(scheduler.drafted(_job(workflow.name, handler), owner, {}) for handler in handlers)
+    drafts = tuple(
+        scheduler.drafted(_job(workflow.name, handler, name), owner, {})
+        for handler in handlers
+        for name in names_of(handler)
+    )
     version, origin = workflow.code_version(), workflow.origin or source
     return Deployment(workflow.name, version, origin, handlers, drafts, scheduler.default_zone, forced)
 
 
-def _job(workflow: str, handler: Handler) -> NewJob:
-    is_producer = isinstance(handler, Producer)
+def names_of(handler: Handler) -> list[str]:
+    """The handler, and its further places where several of its runs go on at a time."""
+    return place_names(handler.name, handler.concurrency) if isinstance(handler, StepHandler) else [handler.name]
+
+
+def _job(workflow: str, handler: Handler, name: str) -> NewJob:
+    is_producer, is_beside = isinstance(handler, Producer), isinstance(handler, StepHandler) and handler.beside
+    calls = 1 if isinstance(handler, StepHandler) else PHASES_PER_RUN
     return NewJob(
-        f"{workflow}.{handler.name}",
+        f"{workflow}.{name}",
         handler.trigger if isinstance(handler, Producer) else Manual(),
         kind=KIND,
-        payload={"workflow": workflow, "handler": handler.name},
-        lanes={LANE + workflow: 1},
+        payload={"workflow": workflow, "handler": name},
+        lanes={} if is_beside else {LANE + workflow: 1},
         priority=0 if is_producer else CONSUMER_PRIORITY,
         overlap="queue" if is_producer else None,
         max_errors=0,
-        timeout=(handler.timeout * PHASES_PER_RUN) / 1000 + 60,
+        timeout=(handler.timeout * calls) / 1000 + 60,
     )
 
 
@@ -110,7 +124,10 @@ def deploy(tx: Transaction, context: Context, wanted: Deployment) -> bool:
     for name in table.left_open(wanted.name):
         finish_removed(tx, context, wanted.name, name)
     look_at_pending(tx, context, wanted.name)
-    tx.journal.emit("workflow", {"type": "deployed", "workflow": wanted.name, "version": wanted.version})
+    for handler in wanted.handlers:
+        if isinstance(handler, StepHandler):
+            arm_places(tx, context, LockedJobs(tx, wanted.name), handler.name)
+    tx.events.emit("workflow", {"type": "deployed", "workflow": wanted.name, "version": wanted.version})
     return True
 
 
@@ -145,7 +162,7 @@ def remove_workflow(tx: Transaction, context: Context, name: str) -> bool:
         finish_removed(tx, context, name, one)
     lapse(tx, name)
     forget_version(tx, context, name)
-    tx.journal.emit("workflow", {"type": "removed", "workflow": name})
+    tx.events.emit("workflow", {"type": "removed", "workflow": name})
     return True
 
 
@@ -204,6 +221,8 @@ def _refuse_taken(tx: Transaction, wanted: Deployment) -> None:
         if found is not None and found[0].kind != KIND:
             message = f"A job named {draft.name!r} already exists: rename it, or the handler."
             raise JobExists(message)
+    for handler in wanted.handlers:
+        refuse_other_type(tx, wanted.name, handler.name, handler.type)
 
 
 def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_ids: Sequence[int]) -> None:
@@ -213,13 +232,13 @@ def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_i
     awaited = {topic for handler in wanted.handlers for topic in handler.subscribes}
     dropped = {topic for handler in before.values() for topic in handler.topics()} - awaited
     tx.of(Topics).await_no_more(wanted.name, sorted(dropped), tx.now)
-    for handler, job_id in zip(wanted.handlers, job_ids, strict=True):
-        publishes = None if handler.publishes is None else json.dumps(handler.publishes)
-        topics: Any = json.dumps(handler.subscribes)
-        table.save_handler(
-            HandlerRow(wanted.name, handler.name, job_id, handler.type, topics, publishes, handler.timeout)
-        )
-        known = before.pop(handler.name, None)
+    parts = [(handler, name) for handler in wanted.handlers for name in names_of(handler)]
+    for (handler, name), job_id in zip(parts, job_ids, strict=True):
+        table.save_handler(_handler_row(wanted.name, handler, name, job_id))
+        known = before.pop(name, None)
+        if isinstance(handler, StepHandler):
+            store_steps(tx, context, wanted.name, handler, name=name, known=known)
+            continue
         _ask_again(tx, context, wanted.name, handler, is_back=known is None)
         if known is None or known.topics() != list(handler.subscribes) or known.open_run is not None:
             tx.of(Topics).await_again(wanted.name, handler.subscribes)
@@ -228,6 +247,19 @@ def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_i
         # First: an open question is cancelled with the job, and that is no rejection of the workflow.
         table.change_handler(wanted.name, gone.name, job_id=None)
         remove_job(tx, context, f"{wanted.name}.{gone.name}")
+        if gone.type == STEPS and not is_place(gone.name):
+            drop_handler(tx, context, wanted.name, gone.name)
+
+
+def _handler_row(workflow: str, handler: Handler, name: str, job_id: int) -> HandlerRow:
+    """The handler as it is stored; a further place of it has no topics."""
+    publishes = None if handler.publishes is None else json.dumps(handler.publishes)
+    topics: Any = json.dumps(handler.subscribes if name == handler.name else [])
+    row = HandlerRow(
+        workflow=workflow, name=name, job_id=job_id, type=handler.type, subscribes=topics, publishes=publishes,
+        timeout=handler.timeout,
+    )  # fmt: skip
+    return row._replace(on_failure=handler.on_failure) if isinstance(handler, StepHandler) else row
 
 
 def _ask_again(tx: Transaction, context: Context, workflow: str, handler: Handler, *, is_back: bool) -> None:

@@ -21,7 +21,7 @@ def finish_drain(tx: Transaction, name: str, *, but: int | None = None) -> bool:
     if row is None or not row.draining or _has_work(tx, name, but):
         return False
     table.change(name, tx.now, draining=0, paused=1, pause_note=row.pause_note or DRAINED)
-    tx.journal.emit("workflow", {"type": DRAINED, "workflow": name})
+    tx.events.emit("workflow", {"type": DRAINED, "workflow": name})
     return True
 
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import errno
 import socket
+import ssl
 import traceback
 from collections.abc import Collection
 from pathlib import Path
 from typing import Literal
 
-from wakeful.kernel.rules.outcome import ApprovalNeeded, TransientError
+from wakeful.kernel.rules.outcome import ApprovalNeeded, TransientError, clean
 from wakeful.workflows.phases import Failure
 
 Place = Literal["handler", "call", "mutate", "unsure", "timeout", "timeout_in_mutate", "engine"]
@@ -24,15 +26,23 @@ REFUSED = (401, 403, 407)
 BUSY = (408, 425, 429)
 SERVER_ERROR = 500
 NOT_REFUSED = (408, 409)  # it may be at work, or done already
+#: Under which names the status is found: of an answer, and of the error itself.
+OF_ANSWER = ("status_code", "status")
+OF_ERROR = ("status", "status_code", "http_status", "code")
 #: Errors of HTTP clients that are no ConnectionError: package and class.
 TRANSPORT = frozenset(
     {
         ("httpx", "TransportError"),
         ("requests", "ConnectionError"),
         ("requests", "Timeout"),
+        ("requests", "ChunkedEncodingError"),
+        ("http", "IncompleteRead"),
         ("aiohttp", "ClientConnectionError"),
+        ("aiohttp", "ClientPayloadError"),
     }
 )
+#: Errors of the network for which Python has no class of its own: no way to the other side.
+NO_WAY = (errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH)
 #: Those of them that say that the other side was never reached.
 UNREACHED = frozenset(
     {
@@ -151,21 +161,30 @@ def _of_status(status: int) -> Failure:
 def _is_away(error: BaseException) -> bool:
     """Whether the other side could not be reached, or took too long."""
     cause = _reason(error)
-    return isinstance(cause, ConnectionError | TimeoutError | socket.gaierror) or _is_one_of(cause, TRANSPORT)
+    if isinstance(cause, ConnectionError | TimeoutError | socket.gaierror | ssl.SSLEOFError | ssl.SSLZeroReturnError):
+        return True
+    return (isinstance(cause, OSError) and cause.errno in NO_WAY) or _is_one_of(cause, TRANSPORT)
 
 
 def _reason(error: BaseException) -> BaseException:
     """The error that urllib wrapped, or the error itself."""
-    reason = getattr(error, "reason", None) if _is_one_of(error, frozenset({("urllib", "URLError")})) else None
+    reason = _part(error, "reason") if _is_one_of(error, frozenset({("urllib", "URLError")})) else None
     return reason if isinstance(reason, BaseException) else error
 
 
 def _http_status(error: BaseException) -> int | None:
     """The status of the answer that httpx, requests, urllib or aiohttp made an error of."""
-    response = getattr(error, "response", None)
-    places = ((response, "status_code"), (response, "status"), (error, "status"), (error, "code"))
-    found = [getattr(owner, name, None) for owner, name in places if owner is not None]
+    response = _part(error, "response")
+    found = [*(_part(response, name) for name in OF_ANSWER), *(_part(error, name) for name in OF_ERROR)]
     return next((one for one in found if type(one) is int and one in HTTP_ERRORS), None)
+
+
+def _part(owner: object, name: str) -> object:
+    """What an error, or the answer it has, says under that name; None where asking for it fails."""
+    try:
+        return getattr(owner, name, None)
+    except Exception:  # noqa: BLE001 - a property of another package, and an error on the way to its own would hide that
+        return None
 
 
 def _is_one_of(error: BaseException, classes: Collection[tuple[str, str]]) -> bool:
@@ -181,7 +200,8 @@ def author_trace(error: BaseException) -> str:
         return "\n".join(author_trace(leaf) for leaf in leaves(error))[-MAX_TRACE:]
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if not _is_ours(frame.filename)]
-    return "".join([*traceback.format_list(own), *traceback.format_exception_only(error)])[-MAX_TRACE:].strip()
+    lines = [*traceback.format_list(own), *traceback.format_exception_only(error)]
+    return clean("".join(lines)[-MAX_TRACE:]).strip()
 
 
 def _is_ours(file: str) -> bool:

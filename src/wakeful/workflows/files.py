@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from wakeful import clock
 from wakeful.errors import SchedulerError
+from wakeful.services import Service
 from wakeful.threads import room
 from wakeful.workflows.adding import add_workflow, install
 from wakeful.workflows.deploying import remove_workflow
@@ -44,16 +44,16 @@ class Listed(NamedTuple):
         return frozenset(ref.source for ref in self.refs)
 
 
-class WorkflowFiles:
-    """A companion of a scheduler: its workflow files."""
+class WorkflowFiles(Service):
+    """The workflow files of a scheduler, watched while its engine runs."""
 
     def __init__(self, scheduler: Scheduler, listed: Listed) -> None:
+        super().__init__("the watch over workflow files", LOOK_S, first=LOOK_S)
         self._scheduler = scheduler
         self._listed = listed
         self._seen: dict[str, Signature] = {}
         self._names: dict[str, str] = {}
         self._clashing: set[str] = set()  # files whose workflow has a name that another file's has
-        self._task: asyncio.Task[None] | None = None
         self._looking = asyncio.Lock()
 
     def load_all(self) -> None:
@@ -68,18 +68,7 @@ class WorkflowFiles:
     def _remove_unlisted(self, tx: Transaction, context: Context) -> None:
         remove_unlisted(tx, context, self._listed)
 
-    def begin(self) -> None:
-        """The engine runs."""
-        self._task = asyncio.ensure_future(self._watch())
-
-    async def end(self) -> None:
-        """Nothing more is deployed."""
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
-
-    async def look(self) -> None:
+    async def run_once(self) -> None:
         """Deploy the files that have changed since they were looked at last."""
         async with self._looking:
             signatures = {ref.source: await room("workflow files").call(_signature, ref) for ref in self._listed.refs}
@@ -162,14 +151,6 @@ class WorkflowFiles:
 
     def _report(self, found: CannotLoad) -> None:
         log.error("%s cannot be loaded: %s", found.ref.path, found.message, extra={"trace": found.trace})
-
-    async def _watch(self) -> None:
-        while True:
-            await clock.sleep(LOOK_S)
-            try:
-                await self.look()
-            except SchedulerError as error:
-                log.warning("a workflow file was not deployed; trying again when it changes: %s", error)
 
 
 def stem(ref: FileRef) -> str:

@@ -11,7 +11,7 @@ import functools
 import inspect
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from wakeful import ids
@@ -41,6 +41,7 @@ PERMITTED = {
     "mutate": frozenset({"call"}),
     "reconcile": frozenset({"call"}),
     "next": frozenset({"publish"}),
+    "steps": frozenset({"step", "publish", "call"}),
 }
 MAX_TEXT = 1_000
 MAX_NAME = 200
@@ -73,7 +74,7 @@ class HandlerContext(Context):
         self._calls = 0
         self.has_called = False  # whether a `ctx.call` has ended well
         self._ended = False  # its function has returned
-        self._label = handler.name if phase == "producer" else f"{phase} of {handler.name}"
+        self._label = handler.name if phase in ("producer", "steps") else f"{phase} of {handler.name}"
         self.begun = Begun()
         self.state = state
         self.revisions: dict[int, int] = {}  # of the events that peek found
@@ -166,6 +167,22 @@ class HandlerContext(Context):
             self._inputs[key] = row
         self._causes.add(row.id)
         return ids.encode("inp", row.id)
+
+    @awaited
+    async def step(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        reconcile: Callable[..., Any] | None = None,
+        timeout: str | float | timedelta | None = None,
+        approve: str | bool | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """Only handlers with steps have them."""
+        del name, function, args, reconcile, timeout, approve, kwargs
+        self._permit("step")
 
     @awaited
     async def call(self, function: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
@@ -268,7 +285,7 @@ class HandlerContext(Context):
             raise LogicError(message)
         if what not in PERMITTED[self._phase]:
             may = " and ".join(f"ctx.{name}" for name in sorted(PERMITTED[self._phase]))
-            where = "a producer" if self._phase == "producer" else self._phase
+            where = {"producer": "a producer", "steps": "a handler with steps"}.get(self._phase, self._phase)
             self._refuse(f"ctx.{what} is not allowed in {where}, which may use {may}.")
 
     def _refuse(self, message: str) -> NoReturn:

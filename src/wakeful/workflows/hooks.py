@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from wakeful import ids
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.engine.ending import drop_runs
-from wakeful.kernel.kinds import Refused
+from wakeful.kernel.hooks import Refused
 from wakeful.kernel.rules.approval import approvals
 from wakeful.kernel.rules.outcome import APPROVAL, from_return
 from wakeful.store.records import RunDetails
@@ -31,6 +31,9 @@ from wakeful.workflows.phases import (
 )
 from wakeful.workflows.registry import registry_of
 from wakeful.workflows.removed import finish_removed, give_up
+from wakeful.workflows.steps.ending import cut_off_steps, rejected
+from wakeful.workflows.steps.places import STEPS
+from wakeful.workflows.steps.taking import go_on_with
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows, output_of
 from wakeful.workflows.topics.tables import Topics
 from wakeful.workflows.versions.on_nodes import version_words
@@ -79,6 +82,8 @@ def standing_of(tx: Transaction, found: tuple[HandlerRow, WorkflowRow]) -> Wait 
         bool(workflow.draining),
         still_works(tx, workflow),
     )
+    if handler.type == STEPS:  # its places are no exception from what stops the workflow
+        standing = standing._replace(issue_handler=None)
     brings_new = handler.type == "producer" and handler.open_run is None
     return may_start(standing, handler.name, tx.now, brings_new=brings_new)
 
@@ -150,12 +155,15 @@ def _inherit_approvals(tx: Transaction, before: int | None, run: RunRow) -> str 
 def _new_attempt(tx: Transaction, parts: tuple[HandlerRow, WorkflowRow], job: JobDef, run: RunRow) -> WorkflowRun:
     handler, workflow = parts
     fresh = WorkflowRun(
-        run.id, job.id, workflow.name, handler.name, handler.type, handler.open_run, workflow.version, "preparing",
-        ACTIVE, "none", "prepare", workflow.event_seq, created_at=tx.now, updated_at=tx.now,
+        id=run.id, job_id=job.id, workflow=workflow.name, handler=handler.name, type=handler.type,
+        retry_of=handler.open_run, version=workflow.version, phase="preparing", status=ACTIVE, mutation="none",
+        begins="prepare", watermark=workflow.event_seq, created_at=tx.now, updated_at=tx.now,
     )  # fmt: skip
     before = tx.of(Workflows).run(handler.open_run) if handler.open_run is not None else None
     if before is None:
         return fresh
+    if handler.type == STEPS:
+        return go_on_with(tx, fresh, before)
     begin = where_to_begin(before.phase, before.mutation, FAILURE_OF.get(before.status, "crashed"))
     if begin == "mutate" and handler.type == "producer":
         begin = "prepare"  # it was a consumer: the new code has no mutation to make
@@ -178,7 +186,9 @@ def ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: R
         record_answer(tx, context, attempt)
     if attempt is not None and found is not None:
         handler, workflow = found
-        if attempt.status == ACTIVE:
+        if attempt.type == STEPS:
+            _ended_steps(tx, context, attempt, handler, result=result, run=run)
+        elif attempt.status == ACTIVE:
             cut_off(tx, context, attempt, found, result=result, run=run)
         elif attempt.status == STATUS["approval"] and job.removed_at is not None:
             look_again(tx, handler.workflow)  # it is back, and asks again
@@ -191,6 +201,16 @@ def ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: R
         finish_removed(tx, context, attempt.workflow, attempt.handler, ended=run.id)
     if attempt is None or attempt.status != COMMITTED:  # a commit leaves one start, and its end adds none
         merge_waiting(tx, context, job)
+
+
+def _ended_steps(
+    tx: Transaction, context: Context, attempt: WorkflowRun, handler: HandlerRow, *, result: Result, run: RunRow
+) -> None:
+    """The end of a run of a handler with steps that had not said how it ends, or that asked a person."""
+    if attempt.status == ACTIVE:
+        cut_off_steps(tx, context, attempt, handler, result=result, run=run)
+    elif attempt.status == STATUS["approval"] and result.outcome == "cancelled":
+        rejected(tx, context, attempt, handler, why=result.error or "rejected")
 
 
 def succeeded(tx: Transaction, run_ids: Sequence[int]) -> dict[int, Result]:
@@ -211,7 +231,7 @@ def _parts_of(tx: Transaction, attempt: WorkflowRun, job: JobDef) -> tuple[Handl
 
 def _approved(tx: Transaction, context: Context, workflow: WorkflowRow) -> None:
     """A person has answered: the question is closed, and the next run goes on."""
-    tx.of(Workflows).change(workflow.name, tx.now, issue="transient", issue_message="approved, and going on")
+    tx.of(Workflows).change(workflow.name, tx.now, issue="transient", issue_message="a person approved it")
     close_alert(tx, context, ALERT, workflow.name)
 
 

@@ -14,6 +14,8 @@ from wakeful.workflows.drained import finish_drain
 from wakeful.workflows.failures import LogicError
 from wakeful.workflows.lookup import find_event, find_input, find_workflow, is_found, known_topics
 from wakeful.workflows.publishing import Message, Published, is_key, publish, publish_numbered
+from wakeful.workflows.steps.people import all_parked, replay_parked, skip_task
+from wakeful.workflows.steps.tables import PARKED, Tasks
 from wakeful.workflows.tables import Workflows
 from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
 
@@ -84,13 +86,15 @@ def skip_input(tx: Transaction, context: Context, name: str, ref: str, *, reason
 def skip_event(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> int:
     """Skip a pending event; how many were skipped. An input whose last event this was is skipped too."""
     event, why = _event(tx, name, ref), _reason(reason)
-    if event.status == "reserved":
+    task = tx.of(Tasks).get(event.id)
+    if event.status == "reserved" and task is None:
         raise _is_worked_on(name, ref)
-    if event.status != "pending":
+    if event.status not in ("pending", "reserved"):
         message = f"{ref} is {event.status} already: nothing more happens to it."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": event.status})
     topics = tx.of(Topics)
-    skipped = topics.skip([event.id], tx.now, why)
+    begun = task is not None and skip_task(tx, context, task, event, why)
+    skipped = begun or topics.skip([event.id], tx.now, why)
     for cause in topics.inputs_of([event.id]).get(event.id, ()):
         if topics.statuses_of(cause) == {"skipped"}:
             topics.mark_input(cause, tx.now, why)
@@ -130,9 +134,20 @@ def rerun_input(tx: Transaction, context: Context, name: str, ref: str, *, reaso
     return [ids.encode("evt", one.event_id) for one in found]
 
 
-def replay_event(tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str) -> str:
-    """Publish a consumed or skipped event once more, as a new one with the same payload and causes; its id."""
-    event, why = _event(tx, name, ref), _reason(reason)
+def replay_event(
+    tx: Transaction, context: Context, name: str, ref: str, *, reason: str, who: str, start_over: bool = False
+) -> str:
+    """Publish a consumed or skipped event once more, as a new one with the same payload and causes; its id.
+
+    A parked event goes on, with the steps that are stored or (`start_over`) without them; it is no new one.
+    """
+    event = _event(tx, name, ref)
+    task = tx.of(Tasks).get(event.id)
+    if task is not None and task.status == PARKED:
+        replay_parked(tx, context, task, start_over=start_over)
+        record(tx, context, name, who=who, action="replayed", detail=f"{ref}: {reason}" if reason else ref)
+        return ref
+    why = _reason(reason)
     if event.status in ("pending", "reserved"):
         message = f"{ref} is {event.status}: it is worked on anyway."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": event.status})
@@ -144,6 +159,21 @@ def replay_event(tx: Transaction, context: Context, name: str, ref: str, *, reas
     found = publish(tx, context, name, [again])[0]
     record(tx, context, name, who=who, action="replayed", detail=f"{ref}: {why}")
     return ids.encode("evt", found.event_id)
+
+
+def replay_all_parked(
+    tx: Transaction, context: Context, name: str, *, reason: str = "", who: str, start_over: bool = False
+) -> list[str]:
+    """Let all parked events go on; these."""
+    find_workflow(tx, name)
+    tx.of(Workflows).lock_jobs(name)
+    found = all_parked(tx, name)
+    for task in found:
+        replay_parked(tx, context, task, start_over=start_over)
+    if found:
+        said = f"{len(found)} parked"
+        record(tx, context, name, who=who, action="replayed", detail=f"{said}: {reason}" if reason else said)
+    return [ids.encode("evt", task.event_id) for task in found]
 
 
 def _again(message_id: str, number: int) -> str:

@@ -55,7 +55,7 @@ def raise_issue(tx: Transaction, context: Context, workflow: str, issue: Issue, 
     )
     if issue.alert:
         alert_about(tx, context, workflow, issue.message, kind=issue.kind, run=issue.run, likely=issue.likely)
-    tx.journal.emit("workflow", {"type": "issue", "workflow": workflow, "kind": issue.kind, "handler": issue.handler})
+    tx.events.emit("workflow", {"type": "issue", "workflow": workflow, "kind": issue.kind, "handler": issue.handler})
 
 
 def alert_about(
@@ -85,7 +85,7 @@ def resolve_issue(tx: Transaction, context: Context, row: WorkflowRow) -> None:
     )  # fmt: skip
     close_alert(tx, context, ALERT, row.name)
     look_again(tx, row.name)
-    tx.journal.emit("workflow", {"type": "resolved", "workflow": row.name})
+    tx.events.emit("workflow", {"type": "resolved", "workflow": row.name})
 
 
 def halted_job(tx: Transaction, row: WorkflowRow) -> tuple[str, str] | None:
@@ -97,7 +97,7 @@ def halted_job(tx: Transaction, row: WorkflowRow) -> tuple[str, str] | None:
 def alert_halted(tx: Transaction, context: Context) -> None:
     """Alert about each workflow that waits for a job which is switched off; once, as long as that is so."""
     found = tx.of(Workflows).halted()
-    known = {alert.key for alert in tx.journal.open_alerts()} if found else set[str]()
+    known = {alert.key for alert in tx.alerts.all_open()} if found else set[str]()
     for row, how in found:
         if alert_key(ALERT, row.name) not in known and row.issue is not None:
             job = (f"{row.name}.{row.issue_handler}", how)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.errors import NotFound, RunNotFound
+from wakeful.workflows.phases import ACTIVE
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
 
@@ -70,8 +71,14 @@ def find_event(tx: Transaction, name: str, ref: str) -> EventRow:
 
 
 def known_topics(handlers: Iterable[HandlerRow]) -> list[str]:
-    """The topics that handlers of a workflow name."""
+    """The topics of their own workflow that handlers name."""
     found: set[str] = set()
     for handler in handlers:
         found |= {*handler.topics(), *json.loads(handler.publishes or "[]")}
-    return sorted(found)
+    return sorted(topic for topic in found if "." not in topic)
+
+
+def in_progress(tx: Transaction, name: str) -> list[WorkflowRun]:
+    """The runs of a workflow that go on now, also of handlers that were taken out meanwhile."""
+    table = tx.of(Workflows)
+    return [attempt for attempt in table.runs_of(table.open_runs(name)).values() if attempt.status == ACTIVE]

@@ -22,7 +22,7 @@ T = TypeVar("T")
 View = dict[str, Any]
 Views = list[View]
 Ids = list[str]
-EVENT_STATUSES = ("pending", "reserved", "consumed", "skipped")
+EVENT_STATUSES = ("pending", "reserved", "consumed", "skipped", "parked")
 INPUT_STATUSES = ("pending", "done", "skipped")
 
 
@@ -152,11 +152,24 @@ class Operating:
             workflow, lambda tx, context: input_actions.rerun_input(tx, context, workflow, ref, reason=reason, who=who)
         )
 
-    async def replay(self, workflow: str, ref: str, reason: str) -> str:
-        """Publish an event once more."""
+    async def replay(self, workflow: str, ref: str, reason: str = "", *, start_over: bool = False) -> str:
+        """Publish an event once more, or let a parked one go on."""
         who = self._who()
         return await self._act(
-            workflow, lambda tx, context: input_actions.replay_event(tx, context, workflow, ref, reason=reason, who=who)
+            workflow,
+            lambda tx, context: input_actions.replay_event(
+                tx, context, workflow, ref, reason=reason, who=who, start_over=start_over
+            ),
+        )
+
+    async def replay_parked(self, workflow: str, reason: str = "", *, start_over: bool = False) -> Ids:
+        """Let all parked events go on."""
+        who = self._who()
+        return await self._act(
+            workflow,
+            lambda tx, context: input_actions.replay_all_parked(
+                tx, context, workflow, reason=reason, who=who, start_over=start_over
+            ),
         )
 
     # -- how it is done -----------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from wakeful.workflows.threads import Work
 
 if TYPE_CHECKING:
     import logging
-    from datetime import datetime
+    from datetime import datetime, timedelta
 
     from wakeful.workflows.authoring import Event, Events, Function
     from wakeful.workflows.handler_context import HandlerContext
@@ -177,6 +177,21 @@ class PlainContext:
     def register_input(self, source: str, type: str, id: str | int, *, title: str | None = None) -> str:  # noqa: A002
         """As `Context.register_input`."""
         return str(self._channel.ask(lambda: self._ctx.register_input(source, type, id, title=title)))
+
+    def step(
+        self,
+        name: str,
+        function: Callable[..., Any],
+        /,
+        *args: Any,
+        reconcile: Callable[..., Any] | None = None,
+        timeout: str | float | timedelta | None = None,
+        approve: str | bool | None = None,
+        **kwargs: Any,
+    ) -> Any:
+        """As `Context.step`."""
+        how: dict[str, Any] = {"reconcile": reconcile, "timeout": timeout, "approve": approve}
+        return self._channel.ask(lambda: self._ctx.step(name, function, *args, **how, **kwargs))
 
     @overload
     def call(self, function: Callable[P, Coroutine[Any, Any, T]], /, *args: P.args, **kwargs: P.kwargs) -> T: ...

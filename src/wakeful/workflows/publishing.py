@@ -23,6 +23,7 @@ class Message(NamedTuple):
     message_id: str
     payload: str  # JSON
     inputs: tuple[int, ...] = ()
+    hops: int = 0  # from workflow to workflow
 
 
 class Published(NamedTuple):
@@ -82,7 +83,7 @@ def publish_numbered(
             event_id = known[key] = context.new_id()
             fresh[event_id] = EventRow(
                 event_id, jobs.workflow, *key, number, message.payload, "pending", tx.now, made_by=run_id,
-                settled_at=None if message.topic in awaited else tx.now,
+                settled_at=None if message.topic in awaited else tx.now, hops=message.hops,
             )  # fmt: skip
             causes |= {(event_id, cause) for cause in message.inputs}
             found.append(Published(event_id, new=True))

@@ -13,6 +13,8 @@ from wakeful import ids
 from wakeful.workflows.arming import LockedJobs, wake_subscribers
 from wakeful.workflows.issues import Issue, raise_issue, resolve_issue
 from wakeful.workflows.phases import CRASHED, GIVEN_UP, STATUS
+from wakeful.workflows.steps.deploying import finish_place
+from wakeful.workflows.steps.places import STEPS
 from wakeful.workflows.tables import Action, WorkflowRow, WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import Topics
 
@@ -36,6 +38,9 @@ def finish_removed(tx: Transaction, context: Context, workflow: str, handler: st
         return
     attempt, run = table.run(found.open_run), tx.runs.get(found.open_run)
     if run is not None and run.status in IN_PROGRESS and run.id != ended:
+        return
+    if attempt is not None and attempt.type == STEPS:
+        finish_place(tx, context, row, found, attempt)
         return
     if attempt is not None and attempt.mutation == "in_flight":
         _ask(tx, context, attempt, _why(row, attempt))
@@ -86,5 +91,5 @@ def give_up(
     if events:
         detail = f"{ids.run_text(attempt.id)}: {why}; {said}"
         tx.of(Workflows).record(Action(context.new_id(), attempt.workflow, tx.now, who, "gave_up", detail))
-        tx.journal.emit("workflow", {"type": "gave_up", "workflow": attempt.workflow, "by": who})
+        tx.events.emit("workflow", {"type": "gave_up", "workflow": attempt.workflow, "by": who})
     return said

@@ -7,7 +7,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from wakeful.api.strict import Strict
+from wakeful.routing.models import StepOut
+from wakeful.routing.strict import Strict
 
 RUN, EVENT, INPUT, FIX = "run_1frc87n80sngk", "evt_1frc87n80sngk", "inp_1frc87n80sngk", "fix_1frc87n80sngk"
 NOW, VERSION = "2026-01-29T09:00:00Z", "3f8a1c20b6d94e57"
@@ -54,6 +55,21 @@ class ReasonIn(Strict):
     """Why an input or event is skipped or worked on again."""
 
     reason: str = Field(min_length=1, max_length=1000, description="Kept on record.", examples=["It is spam."])
+
+
+class ReplayIn(Strict):
+    """How a parked event goes on, or why a consumed one is published again."""
+
+    reason: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=1000,
+        description="Kept on record; required for a consumed event.",
+        examples=["Fixed."],
+    )
+    start_over: bool = Field(
+        default=False, description="Whether the stored steps of a parked event are forgotten.", examples=[False]
+    )
 
 
 # -- answers ----------------------------------------------------------------------------------------------------------
@@ -104,6 +120,7 @@ class WorkflowRunOut(_Answer):
     notes: list[str] = Field(
         description="What the author should know, such as a wake time that was moved.", examples=[[]]
     )
+    steps: list[StepOut] = Field(description="The steps of the event it works on, if its handler has steps.")
     version: str = Field(description="The code that ran.", examples=[VERSION])
     started_at: datetime = Field(description="When it was started.", examples=[NOW])
     updated_at: datetime = Field(description="When its last phase was stored.", examples=[NOW])
@@ -135,7 +152,7 @@ class FixOut(_Answer):
 class IssueOut(_Answer):
     """What keeps a workflow from going on."""
 
-    kind: Literal["transient", "approval", "reconciliation", "logic", "internal", "paused"] = Field(
+    kind: Literal["transient", "approval", "reconciliation", "logic", "internal", "paused", "parked"] = Field(
         description="The kind of issue.", examples=["approval"]
     )
     handler: str | None = Field(description="The handler it is about.", examples=["append"])
@@ -156,13 +173,17 @@ class IssueOut(_Answer):
 
 
 class HandlerOut(_Answer):
-    """A producer or consumer."""
+    """A producer, a consumer, or a handler with steps."""
 
     name: str = Field(description="Its name.", examples=["append"])
-    type: Literal["producer", "consumer"] = Field(description="What it is.", examples=["consumer"])
+    type: Literal["producer", "consumer", "steps"] = Field(description="What it is.", examples=["consumer"])
     job: str = Field(description="The job it is.", examples=["invoices.append"])
     state: Any = Field(description="What it returned last.", examples=[{"cursor": 17}])
     topics: list[str] = Field(description="What it subscribes to, or publishes.", examples=[["mail"]])
+    publishes: list[str] | None = Field(
+        description="The topics it names in `publishes`, those of other workflows as WORKFLOW.TOPIC; null: any.",
+        examples=[None],
+    )
     next_run_at: datetime | None = Field(description="When it runs next, where that is known.", examples=[NOW])
     wake_at: datetime | None = Field(description="When it asked to be woken.", examples=[None])
     pending_events: int = Field(description="Events that wait for it, counted up to 1,000.", examples=[0])
@@ -228,6 +249,8 @@ class WorkflowOut(_Answer):
     versions: list[VersionOut] = Field(description="What was deployed, the newest first.", examples=[[]])
     recent: list[ActivityOut] = Field(description="What it did last.", examples=[[]])
     actions: list[ActionOut] = Field(description="What people did to it last.", examples=[[]])
+    parked: int = Field(description="Events that failed and are set aside.", examples=[0])
+    retrying: int = Field(description="Events that failed and are tried again.", examples=[0])
     pending_inputs: int = Field(description="Inputs whose events are not all worked on.", examples=[0])
     handlers: list[HandlerOut] = Field(description="Its handlers, by name.", examples=[[]])
 
@@ -239,13 +262,15 @@ class EventOut(_Answer):
     message_id: str = Field(description="What it was published as.", examples=["17"])
     topic: str = Field(description="Its topic.", examples=["mail"])
     payload: Any = Field(description="What was published.", examples=[{"subject": "Hello"}])
-    status: Literal["pending", "reserved", "consumed", "skipped"] | None = Field(
+    status: Literal["pending", "reserved", "consumed", "skipped", "parked"] | None = Field(
         description="What became of it; null where only its message id is left.", examples=["consumed"]
     )
     at: datetime | None = Field(description="When it was published; null as above.", examples=[NOW])
     input: str | None = Field(description="The input that caused it.", examples=[INPUT])
     run: str | None = Field(description="The run that reserved or consumed it.", examples=[RUN])
     reason: str | None = Field(description="Why a person skipped it.", examples=[None])
+    error: str | None = Field(description="What the last attempt at it failed with.", examples=[None])
+    tries: int = Field(description="How many attempts at it failed.", examples=[0])
 
 
 class CausedOut(_Answer):
@@ -318,6 +343,13 @@ class SkippedOut(_Answer):
 
     id: str = Field(description="The input or event.", examples=[INPUT])
     skipped: int = Field(description="How many events were skipped.", examples=[1])
+
+
+class ReplayedOut(_Answer):
+    """Parked events that go on."""
+
+    name: str = Field(description="The workflow.", examples=["invoices"])
+    events: list[str] = Field(description="The events.", examples=[[EVENT]])
 
 
 class AgainOut(_Answer):

@@ -7,15 +7,13 @@ from typing import TYPE_CHECKING, Any
 from fastapi import APIRouter
 from starlette.responses import Response
 
-from wakeful.api.auth import Operator, Viewer
-from wakeful.api.idempotency import answer, respond
-from wakeful.api.models import Page
-from wakeful.api.paging import LIMIT, Cursor, Limit
-from wakeful.api.problems import answers
-from wakeful.api.record import undoable
-from wakeful.api.shapes import trace_for
-from wakeful.api.wiring import Sched
 from wakeful.kernel.actions.recording import Origin
+from wakeful.routing.auth import Operator, Viewer
+from wakeful.routing.idempotency import answer, respond, undoable
+from wakeful.routing.paging import LIMIT, Cursor, Limit, Page
+from wakeful.routing.problems import answers
+from wakeful.routing.shapes import trace_for
+from wakeful.routing.wiring import Sched
 from wakeful.workflows import actions, views
 from wakeful.workflows.draining import drain
 from wakeful.workflows.fixes.tables import Fixes

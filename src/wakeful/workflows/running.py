@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from wakeful import ids
 from wakeful.errors import StoreError, StoreRefused
+from wakeful.kernel.model.run import approval_record
 from wakeful.kernel.rules.outcome import APPROVAL, ApprovalNeeded, Defer, Noop, Skip, TransientError, Wait, clean
-from wakeful.kernel.views.run_model import approval_record
 from wakeful.triggers.moments import from_ms
 from wakeful.workflows import checkpoints
 from wakeful.workflows.approving import AccessRefused, Approval
@@ -34,13 +34,14 @@ from wakeful.workflows.handler_context import HandlerContext
 from wakeful.workflows.phases import Failure, why_uncertain
 from wakeful.workflows.registry import registry_of
 from wakeful.workflows.reservations import reservations
+from wakeful.workflows.steps.places import base_of
 from wakeful.workflows.tables import WorkflowRun, output_of
 from wakeful.workflows.timing import RECONCILE_TRIES, read_wake_at
 from wakeful.workflows.turns.rounds import RESTS
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
-    from wakeful.kernel.views.models import Run
+    from wakeful.kernel.model.run import Run
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
 
@@ -56,7 +57,7 @@ class Attempt:
     def __init__(self, scheduler: Scheduler, workflow: Workflow, run: Run, row: WorkflowRun, state: Any) -> None:
         self._scheduler = scheduler
         self._workflow = workflow
-        self._handler = workflow.handlers[row.handler]
+        self._handler = workflow.handlers[base_of(row.handler)]
         self._run = run
         self._row = row
         self._state = state
@@ -74,11 +75,7 @@ class Attempt:
 
     async def _attempt(self) -> Outgoing | HandlerFailed:
         try:
-            if isinstance(self._handler, Producer):
-                if self._row.begins != "prepare":
-                    return await self._finish_consumer()
-                return await self._produce(self._handler)
-            return await self._consume(self._handler)
+            return await self._phases()
         except HandlerFailed as failed:
             if failed.place == "engine" and _is_away(failed.error):
                 raise failed.error from None
@@ -93,6 +90,14 @@ class Attempt:
             return HandlerFailed(error, "engine")
 
     # -- phases -------------------------------------------------------------------------------------------------------
+
+    async def _phases(self) -> Outgoing:
+        if isinstance(self._handler, Producer):
+            if self._row.begins != "prepare":
+                return await self._finish_consumer()
+            return await self._produce(self._handler)
+        assert isinstance(self._handler, Consumer)  # noqa: S101 - the third type has attempts of its own
+        return await self._consume(self._handler)
 
     async def _produce(self, producer: Producer) -> Outgoing:
         ctx, state = await self._call("producer", producer.run, self._state)
@@ -234,9 +239,8 @@ class Attempt:
 
     # -- calling and failing ------------------------------------------------------------------------------------------
 
-    async def _call(self, phase: str, function: Function, *given: Any) -> tuple[HandlerContext, Any]:
-        """Call a function of the handler within its time; a failure is classified by where it arose."""
-        ctx = HandlerContext(
+    def _context(self, phase: str) -> HandlerContext:
+        return HandlerContext(
             self._scheduler,
             self._row,
             self._handler,
@@ -246,7 +250,10 @@ class Attempt:
             approval=self._approval,
             new_id=self._scheduler.new_id,
         )
-        self._ctx = ctx
+
+    async def _call(self, phase: str, function: Function, *given: Any) -> tuple[HandlerContext, Any]:
+        """Call a function of the handler within its time; a failure is classified by where it arose."""
+        self._ctx = ctx = self._context(phase)
         watch = LoopWatch(f"{phase} of {self._row.workflow}.{self._row.handler}")
         try:
             call = Call(self._scheduler, self._row, ctx, phase, self._handler.timeout)

@@ -16,7 +16,7 @@ from wakeful.workflows.views import prepared_view
 from wakeful.workflows.words import answer_commands, change_words, issue_words
 
 if TYPE_CHECKING:
-    from wakeful.kernel.views.stories import Subject
+    from wakeful.kernel.model.stories import Subject
 
 MOST_COUNTED = 1_000
 FINDING_OUT = "Its workflow is finding out whether the last change happened."

@@ -8,7 +8,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
+from wakeful.store.records import JOB_COLUMNS, JobDef, JobState
+from wakeful.store.rows import Rows, Verbs, where
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -69,6 +70,8 @@ class HandlerRow(NamedTuple):
     fixes: int = 0
     crashes: int = 0
     blamed: int = 0
+    on_failure: str | None = None
+    keyed: int = 0
 
     def topics(self) -> list[str]:
         """The topics it subscribes to."""
@@ -105,6 +108,7 @@ class WorkflowRun(NamedTuple):
     failure: str | None = None
     refused: int = 0
     mutate_error: str | None = None  # what an uncertain mutation failed with, and the trace below
+    hops: int = 0  # from workflow to workflow: the most of the events it reserved
 
 
 def output_of(attempt: WorkflowRun, published: int) -> dict[str, Any]:
@@ -123,26 +127,29 @@ class Action(NamedTuple):
     detail: str | None
 
 
-_W, _H, _R = (", ".join(kind._fields) for kind in (WorkflowRow, HandlerRow, WorkflowRun))
-_A = ", ".join(Action._fields)
 _OF_JOB = ", ".join([*(f"h.{name}" for name in HandlerRow._fields), *(f"w.{name}" for name in WorkflowRow._fields)])
 _WITH_JOB = ", ".join([*(f"h.{name}" for name in HandlerRow._fields), *(f"j.{name}" for name in JOB_COLUMNS)])
 _WIDTH = len(HandlerRow._fields)
 
 
-class Workflows:
+class Workflows(Verbs):
     """Verbs on workflows, handlers and their runs."""
 
+    _workflows = Rows("workflows", WorkflowRow)
+    _handlers = Rows("workflow_handlers", HandlerRow)
+    _runs = Rows("workflow_runs", WorkflowRun)
+    _actions = Rows("workflow_actions", Action)
+    _states = Rows("job_state", JobState)
+
     def __init__(self, session: Session) -> None:
-        self._session = session
+        super().__init__(session)
         #: By job, what its admission has just read: the claim that follows needs the same.
         self.admitted: dict[int, tuple[HandlerRow, WorkflowRow]] = {}
 
     # -- workflows ----------------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> WorkflowRow | None:
-        found = self._session.rows(f"SELECT {_W} FROM workflows WHERE name = ?", (name,))
-        return WorkflowRow._make(found[0]) if found else None
+        return self._workflows.one("WHERE name = ?", name)
 
     def deployed(self, names: Sequence[str]) -> set[str]:
         """Which of these are names of workflows."""
@@ -151,26 +158,22 @@ class Workflows:
 
     def lock(self, name: str) -> WorkflowRow | None:
         """The same, locked: no other transaction changes it before this one ends."""
-        sql = f"SELECT {_W} FROM workflows WHERE name = ?{self._session.lock_clause}"
-        found = self._session.rows(sql, (name,))
-        return WorkflowRow._make(found[0]) if found else None
+        return self._workflows.locked("WHERE name = ?", name)
 
     def all(self) -> list[WorkflowRow]:
         """All that are deployed, by name."""
-        sql = f"SELECT {_W} FROM workflows WHERE removed_at IS NULL ORDER BY name"
-        return [WorkflowRow._make(row) for row in self._session.rows(sql)]
+        return self._workflows.all("WHERE removed_at IS NULL ORDER BY name")
 
     def listed(self) -> list[WorkflowRow]:
         """The same, and those that were removed with an open question."""
-        sql = f"SELECT {_W} FROM workflows WHERE removed_at IS NULL OR issue = 'reconciliation' ORDER BY name"
-        return [WorkflowRow._make(row) for row in self._session.rows(sql)]
+        return self._workflows.all("WHERE removed_at IS NULL OR issue = 'reconciliation' ORDER BY name")
 
     def halted(self, name: str | None = None) -> list[tuple[WorkflowRow, str]]:
         """Those, or that one, whose issue is not tried again because the job that would is `paused` or `disabled`."""
-        columns = ", ".join(f"w.{column}" for column in WorkflowRow._fields)
         sql = (
-            f"SELECT {columns}, s.enabled FROM workflows w JOIN workflow_handlers h ON h.workflow = w.name "
-            "AND h.name = w.issue_handler JOIN job_state s ON s.job_id = h.job_id "
+            f"SELECT {self._workflows.of('w')}, s.enabled FROM workflows w "
+            "JOIN workflow_handlers h ON h.workflow = w.name AND h.name = w.issue_handler "
+            "JOIN job_state s ON s.job_id = h.job_id "
             "WHERE w.issue IN ('transient', 'reconciliation') AND w.paused = 0 AND w.removed_at IS NULL "
             f"AND (s.paused = 1 OR s.enabled = 0) AND s.run_id IS NULL{' AND w.name = ?' if name is not None else ''} "
             "ORDER BY w.name"
@@ -179,22 +182,20 @@ class Workflows:
         return [(WorkflowRow._make(row[:-1]), "paused" if row[-1] else "disabled") for row in found]
 
     def add(self, row: WorkflowRow) -> None:
-        self._session.insert_many("workflows", WorkflowRow._fields, [row])
+        self._workflows.add(row)
 
     def change(self, name: str, now: int, **values: Any) -> None:
         """Set these columns of a workflow."""
         names = ", ".join(f"{key} = ?" for key in values)
-        self._session.execute(
-            f"UPDATE workflows SET {names}, updated_at = ? WHERE name = ?", (*values.values(), now, name)
-        )
+        sql = f"UPDATE workflows SET {names}, updated_at = ? WHERE name = ?"
+        self._session.execute(sql, (*values.values(), now, name))
 
     def take_numbers(self, name: str, count: int) -> WorkflowRow | None:
         """Take so many numbers for events, the last of which is `event_seq`; and lock it as `lock` does."""
         if not count:
             return self.lock(name)
-        sql = f"UPDATE workflows SET event_seq = event_seq + ? WHERE name = ? RETURNING {_W}"
-        found = self._session.rows(sql, (count, name))
-        return WorkflowRow._make(found[0]) if found else None
+        sql = f"UPDATE workflows SET event_seq = event_seq + ? WHERE name = ? RETURNING {self._workflows.columns}"
+        return next(iter(self._workflows.answered(sql, count, name)), None)
 
     # -- versions -----------------------------------------------------------------------------------------------------
 
@@ -221,14 +222,11 @@ class Workflows:
 
     def handlers(self, workflow: str) -> list[HandlerRow]:
         """Those of the deployed version, by name."""
-        sql = f"SELECT {_H} FROM workflow_handlers WHERE workflow = ? AND job_id IS NOT NULL ORDER BY name"
-        return [HandlerRow._make(row) for row in self._session.rows(sql, (workflow,))]
+        return self._handlers.all("WHERE workflow = ? AND job_id IS NOT NULL ORDER BY name", workflow)
 
     def handler(self, workflow: str, name: str) -> HandlerRow | None:
         """Also one that the deployed version does not have."""
-        sql = f"SELECT {_H} FROM workflow_handlers WHERE workflow = ? AND name = ?"
-        found = self._session.rows(sql, (workflow, name))
-        return HandlerRow._make(found[0]) if found else None
+        return self._handlers.one("WHERE workflow = ? AND name = ?", workflow, name)
 
     def left_open(self, workflow: str) -> list[str]:
         """The handlers with an unfinished run that are not deployed."""
@@ -236,12 +234,12 @@ class Workflows:
             "SELECT name FROM workflow_handlers WHERE workflow = ? AND job_id IS NULL AND open_run IS NOT NULL "
             "ORDER BY name"
         )
-        return [str(row[0]) for row in self._session.rows(sql, (workflow,))]
+        return self._column(sql, workflow)
 
     def open_runs(self, workflow: str) -> list[int]:
         """The unfinished runs of a workflow, also those of handlers that are not deployed."""
         sql = "SELECT open_run FROM workflow_handlers WHERE workflow = ? AND open_run IS NOT NULL ORDER BY name"
-        return [int(row[0]) for row in self._session.rows(sql, (workflow,))]
+        return self._column(sql, workflow)
 
     def of_job(self, job_id: int) -> tuple[HandlerRow, WorkflowRow] | None:
         """The handler that a job runs, and its workflow."""
@@ -249,16 +247,18 @@ class Workflows:
         found = self._session.rows(sql, (job_id,))
         return (HandlerRow._make(found[0][:_WIDTH]), WorkflowRow._make(found[0][_WIDTH:])) if found else None
 
-    def lock_jobs(self, workflow: str) -> dict[int, JobState]:
-        """The states of a workflow's jobs, locked in the order of their ids.
+    def lock_jobs(self, *workflows: str) -> dict[int, JobState]:
+        """The states of the jobs of workflows, locked in the order of their ids.
 
         The first step of whatever changes more than one row of the workflow: who has them is alone with it.
         """
-        sql = (
-            f"SELECT {', '.join(STATE_COLUMNS)} FROM job_state WHERE job_id IN (SELECT job_id FROM workflow_handlers "
-            f"WHERE workflow = ? AND job_id IS NOT NULL) ORDER BY job_id{self._session.lock_clause}"
+        marks = ", ".join("?" * len(workflows))
+        states = self._states.all(
+            f"WHERE job_id IN (SELECT job_id FROM workflow_handlers WHERE workflow IN ({marks}) "
+            f"AND job_id IS NOT NULL) ORDER BY job_id{self._session.lock_clause}",
+            *workflows,
         )
-        return {int(row[0]): JobState._make(row) for row in self._session.rows(sql, (workflow,))}
+        return {state.job_id: state for state in states}
 
     def with_jobs(self, workflow: str) -> list[tuple[HandlerRow, JobDef]]:
         """The handlers of the deployed version with their jobs, by name."""
@@ -266,18 +266,13 @@ class Workflows:
             f"SELECT {_WITH_JOB} FROM workflow_handlers h JOIN jobs j ON j.id = h.job_id WHERE h.workflow = ? "
             "ORDER BY h.name"
         )
-        return [_with_job(row) for row in self._session.rows(sql, (workflow,))]
+        rows = self._session.rows(sql, (workflow,))
+        return [(HandlerRow._make(row[:_WIDTH]), JobDef._make(row[_WIDTH:])) for row in rows]
 
     def save_handler(self, row: HandlerRow) -> None:
         """Insert it, or replace its definition; its stored state stays."""
-        self._session.insert_many(
-            "workflow_handlers",
-            HandlerRow._fields,
-            [row],
-            "ON CONFLICT (workflow, name) DO UPDATE SET job_id = excluded.job_id, type = excluded.type, "
-            "subscribes = excluded.subscribes, publishes = excluded.publishes, timeout = excluded.timeout, "
-            "crashes = excluded.crashes, blamed = excluded.blamed",
-        )
+        stays = ("state", "wake_at", "open_run", "rounds", "dirty", "seen", "fixes", "keyed")
+        self._handlers.put(row, key=("workflow", "name"), but=stays)
 
     def change_handler(self, workflow: str, name: str, **values: Any) -> None:
         names = ", ".join(f"{key} = ?" for key in values)
@@ -291,13 +286,12 @@ class Workflows:
 
     def unarmed(self) -> list[HandlerRow]:
         """Handlers with something to do that nothing is about to start: what a pause or a cancel took away."""
-        columns = ", ".join(f"h.{name}" for name in HandlerRow._fields)
-        sql = (
-            f"SELECT {columns} FROM workflow_handlers h JOIN job_state s ON s.job_id = h.job_id "
+        return self._handlers.joined(
+            "h",
+            "JOIN job_state s ON s.job_id = h.job_id "
             "WHERE s.queued = 0 AND s.run_id IS NULL AND s.enabled = 1 AND s.paused = 0 "
-            "AND (h.dirty > h.seen OR h.open_run IS NOT NULL OR h.wake_at IS NOT NULL)"
+            "AND (h.dirty > h.seen OR h.open_run IS NOT NULL OR h.wake_at IS NOT NULL)",
         )
-        return [HandlerRow._make(row) for row in self._session.rows(sql)]
 
     def set_back(self, now: int, back_ms: int, newer: int) -> None:
         """The clock was set back: bring what lies ahead into the new time; ids from `newer` on are of that time.
@@ -326,41 +320,37 @@ class Workflows:
     # -- runs ---------------------------------------------------------------------------------------------------------
 
     def run(self, run_id: int) -> WorkflowRun | None:
-        found = self._session.rows(f"SELECT {_R} FROM workflow_runs WHERE id = ?", (run_id,))
-        return WorkflowRun._make(found[0]) if found else None
+        return self._runs.one("WHERE id = ?", run_id)
 
     def add_run(self, run: WorkflowRun) -> None:
         self._session.insert_soon("workflow_runs", WorkflowRun._fields, [run])
 
     def save_run(self, run: WorkflowRun) -> None:
         """Write an attempt that is on record."""
-        self._session.update_many("workflow_runs", WorkflowRun._fields, [run])
+        self._runs.save(run)
 
     def runs(self, workflow: str, limit: int, before: int | None = None, handler: str | None = None) -> list[Any]:
         """The newest first."""
-        where, params = ["workflow = ?"], list[object]([workflow])
-        for condition, value in (("id < ?", before), ("handler = ?", handler)):
-            if value is not None:
-                where.append(condition)
-                params.append(value)
-        sql = f"SELECT {_R} FROM workflow_runs WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
-        return [WorkflowRun._make(row) for row in self._session.rows(sql, (*params, limit))]
+        clause, params = where([("workflow = ?", workflow), ("id < ?", before), ("handler = ?", handler)])
+        return self._runs.all(f"{clause} ORDER BY id DESC LIMIT ?", *params, limit)
 
     def latest(self, job_id: int) -> WorkflowRun | None:
         """The last attempt of a handler."""
-        sql = f"SELECT {_R} FROM workflow_runs WHERE job_id = ? ORDER BY id DESC LIMIT 1"
-        found = self._session.rows(sql, (job_id,))
-        return WorkflowRun._make(found[0]) if found else None
+        return self._runs.one("WHERE job_id = ? ORDER BY id DESC LIMIT 1", job_id)
 
     def worked(self, job_id: int, limit: int, among: int = 1_000) -> list[WorkflowRun]:
         """The newest attempts of a handler that had something to do and committed; among so many of the newest."""
-        newest = f"SELECT {_R} FROM workflow_runs WHERE job_id = ? ORDER BY id DESC LIMIT ?"
-        sql = f"SELECT {_R} FROM ({newest}) r WHERE status = 'committed' AND reserved > 0 ORDER BY id DESC LIMIT ?"
-        return [WorkflowRun._make(row) for row in self._session.rows(sql, (job_id, among, limit))]
+        newest = "SELECT * FROM workflow_runs WHERE job_id = ? ORDER BY id DESC LIMIT ?"
+        return self._runs.answered(
+            f"SELECT {self._runs.columns} FROM ({newest}) r WHERE status = 'committed' AND reserved > 0 "
+            "ORDER BY id DESC LIMIT ?",
+            job_id,
+            among,
+            limit,
+        )
 
     def runs_of(self, run_ids: Sequence[int]) -> dict[int, WorkflowRun]:
-        rows = self._session.select_in(WorkflowRun._fields, "workflow_runs", "id", run_ids)
-        return {int(row[0]): WorkflowRun._make(row) for row in rows}
+        return {run.id: run for run in self._runs.among("id", run_ids)}
 
     def phases(self, run_ids: Sequence[int]) -> dict[int, str]:
         """The phase of those of the runs that are of workflows."""
@@ -388,13 +378,8 @@ class Workflows:
         self._session.insert_soon("workflow_actions", Action._fields, [action])
 
     def actions(self, workflow: str, limit: int) -> list[Action]:
-        sql = f"SELECT {_A} FROM workflow_actions WHERE workflow = ? ORDER BY id DESC LIMIT ?"
-        return [Action._make(row) for row in self._session.rows(sql, (workflow, limit))]
+        return self._actions.all("WHERE workflow = ? ORDER BY id DESC LIMIT ?", workflow, limit)
 
     def prune_actions(self, before_id: int, limit: int) -> int:
-        old = "SELECT id FROM workflow_actions WHERE id < ? ORDER BY id LIMIT ?"
-        return self._session.execute(f"DELETE FROM workflow_actions WHERE id IN ({old})", (before_id, limit))
-
-
-def _with_job(row: Row) -> tuple[HandlerRow, JobDef]:
-    return HandlerRow._make(row[:_WIDTH]), JobDef._make(row[_WIDTH:])
+        old = "IN (SELECT id FROM workflow_actions WHERE id < ? ORDER BY id LIMIT ?)"
+        return self._session.execute(f"DELETE FROM workflow_actions WHERE id {old}", (before_id, limit))

@@ -15,10 +15,14 @@ from wakeful.triggers.moments import iso
 from wakeful.workflows.drained import has_unseen
 from wakeful.workflows.fixes.tables import Fixes, FixRow
 from wakeful.workflows.issues import halted_job
-from wakeful.workflows.lookup import find_listed
-from wakeful.workflows.phases import ACTIVE, likely_verdict
+from wakeful.workflows.lookup import find_listed, in_progress
+from wakeful.workflows.phases import likely_verdict
+from wakeful.workflows.steps.places import STEPS, base_of, is_place
+from wakeful.workflows.steps.shown import SET_ASIDE, steps_of_runs, with_question
+from wakeful.workflows.steps.tables import PARKED, RETRYING, Tasks
 from wakeful.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
+from wakeful.workflows.turns.rounds import WORKERS
 from wakeful.workflows.versions.on_nodes import is_on_no_node, version_words
 from wakeful.workflows.words import ACTIONS, SWITCHED_OFF, activity_words, issue_words, schedule_words, status_word
 from wakeful.workflows.working import still_works
@@ -45,11 +49,11 @@ def workflow_view(
     row = _as_seen(tx, find(tx, name), seen)
     handlers = tx.of(Workflows).handlers(name)
     jobs = {found[0].id: found for one in handlers if one.job_id and (found := tx.jobs.by_id(one.job_id))}
-    row = _as_switched_off(tx, row, handlers, jobs)
-    waits = bool(row.paused) or row.issue not in (None, "transient", SWITCHED_OFF)  # for a person
-    shown = [_handler_view(tx, handler, jobs, waits=waits) for handler in handlers]
-    lasts = [one["last_run"] for one in shown if one["last_run"] is not None]
-    open_runs = {last["id"] for last in lasts if last["workflow_status"] == ACTIVE}
+    row = with_question(tx, _as_switched_off(tx, row, handlers, jobs))
+    waits = bool(row.paused) or row.issue not in (None, "transient", SWITCHED_OFF, SET_ASIDE)  # for a person
+    shown = [_handler_view(tx, handler, jobs, waits=waits) for handler in handlers if not is_place(handler.name)]
+    counts = tx.of(Tasks).counts(name)
+    open_runs = {ids.run_text(attempt.id) for attempt in in_progress(tx, name)}
     cut_off = open_runs & set(map(ids.run_text, cut_off_runs(tx, seen))) if open_runs else set[str]()
     works = still_works(tx, row)
     active = bool(open_runs - cut_off) or works
@@ -82,6 +86,8 @@ def workflow_view(
             {"at": iso(one.at), "who": one.who, "action": one.action, "detail": one.detail}
             for one in tx.of(Workflows).actions(name, RECENT)
         ],
+        "parked": counts.get(PARKED, 0),
+        "retrying": counts.get(RETRYING, 0),
         "pending_inputs": tx.of(Topics).count_pending_inputs(name),
         "handlers": shown,
     }
@@ -203,7 +209,8 @@ def _handler_view(tx: Transaction, handler: HandlerRow, jobs: dict[int, Any], *,
         "type": handler.type,
         "job": job.name,
         "state": json.loads(handler.state),
-        "topics": handler.topics() if handler.type == "consumer" else json.loads(handler.publishes or "[]"),
+        "topics": handler.topics() if handler.type in WORKERS else json.loads(handler.publishes or "[]"),
+        "publishes": json.loads(handler.publishes) if handler.publishes is not None else None,
         "next_run_at": _time(None if waits else comes_at),
         "wake_at": _time(handler.wake_at),
         "pending_events": tx.of(Topics).count_pending(handler.workflow, handler.topics()),
@@ -213,7 +220,7 @@ def _handler_view(tx: Transaction, handler: HandlerRow, jobs: dict[int, Any], *,
 
 def _recent(tx: Transaction, handlers: Sequence[HandlerRow]) -> list[dict[str, Any]]:
     """What was done last: runs that had something to do."""
-    consumers = [one.job_id for one in handlers if one.type == "consumer" and one.job_id is not None]
+    consumers = [one.job_id for one in handlers if one.type in WORKERS and one.job_id is not None]
     found = [run for job_id in consumers for run in tx.of(Workflows).worked(job_id, RECENT)]
     newest = sorted(found, key=lambda run: run.id, reverse=True)[:RECENT]
     return [{"at": iso(one.updated_at), "text": activity_words(one), "run": ids.run_text(one.id)} for one in newest]
@@ -225,7 +232,7 @@ def run_view(tx: Transaction, attempt: WorkflowRun) -> dict[str, Any]:
     return {
         "id": ids.run_text(attempt.id),
         "job": f"{attempt.workflow}.{attempt.handler}",
-        "handler": attempt.handler,
+        "handler": base_of(attempt.handler),
         "phase": attempt.phase,
         "workflow_status": attempt.status,
         "mutation": attempt.mutation,
@@ -237,6 +244,7 @@ def run_view(tx: Transaction, attempt: WorkflowRun) -> dict[str, Any]:
         "result": _json(attempt.result),
         "error": attempt.error,
         "notes": json.loads(attempt.notes or "[]"),
+        "steps": steps_of_runs(tx, [attempt.id]).get(attempt.id, []) if attempt.type == STEPS else [],
         "version": attempt.version,
         "started_at": iso(attempt.created_at),
         "updated_at": iso(attempt.updated_at),
@@ -246,17 +254,20 @@ def run_view(tx: Transaction, attempt: WorkflowRun) -> dict[str, Any]:
 def event_views(tx: Transaction, events: Sequence[EventRow]) -> list[dict[str, Any]]:
     """Events with what caused them."""
     causes = tx.of(Topics).inputs_of([event.id for event in events])
+    tasks = tx.of(Tasks).of_events([event.id for event in events if event.status == "reserved"])
     return [
         {
             "id": ids.encode("evt", event.id),
             "message_id": event.message_id,
             "topic": event.topic,
             "payload": json.loads(event.payload),
-            "status": event.status,
+            "status": PARKED if event.id in tasks and tasks[event.id].status == PARKED else event.status,
             "at": iso(event.at),
             "input": ids.encode("inp", causes[event.id][0]) if event.id in causes else None,
             "run": ids.run_text(event.run_id) if event.run_id is not None else None,
             "reason": event.reason,
+            "error": tasks[event.id].error if event.id in tasks else None,
+            "tries": tasks[event.id].tries if event.id in tasks else 0,
         }
         for event in events
     ]
@@ -274,6 +285,8 @@ def pruned_view(event_id: int, given: ByHand) -> dict[str, Any]:
         "input": None,
         "run": None,
         "reason": None,
+        "error": None,
+        "tries": 0,
     }
 
 

@@ -6,13 +6,18 @@ import inspect
 
 from wakeful.child_processes import Listed
 from wakeful.workflows.authoring import Consumer, Handler, Workflow, with_state
+from wakeful.workflows.steps.authoring import StepHandler
 
 
 def mistakes(workflow: Workflow) -> list[str]:
     """What makes the workflow unusable, one sentence each."""
     if not workflow.handlers:
         return [f"{workflow.name} has no handlers: add a producer or a consumer."]
-    return [*_of_hook(workflow), *(line for handler in workflow.handlers.values() for line in _of_handler(handler))]
+    return [
+        *_of_hook(workflow),
+        *_of_topics(workflow),
+        *(line for handler in workflow.handlers.values() for line in _of_handler(handler)),
+    ]
 
 
 def warnings(workflow: Workflow) -> list[str]:
@@ -39,6 +44,20 @@ def _of_hook(workflow: Workflow) -> list[str]:
     return [f"auto_fix_env is a list of NAME, which is passed on, and NAME=value, not {given!r:.80}."]
 
 
+def _of_topics(workflow: Workflow) -> list[str]:
+    """A topic of a handler with steps is its alone: each of its events is worked on once, in order."""
+    found = []
+    for one in workflow.handlers.values():
+        others = [other.name for other in workflow.handlers.values() if other is not one]
+        shared = [name for name in others if set(workflow.handlers[name].subscribes) & set(one.subscribes)]
+        if isinstance(one, StepHandler) and shared:
+            found.append(
+                f"{one.name} and {shared[0]} both work on {one.subscribes[0]}: a topic with a handler that has steps "
+                "has no other one. Publish into a topic for each."
+            )
+    return found
+
+
 def _can_publish(handler: Handler) -> bool:
     return not isinstance(handler, Consumer) or handler.on_next is not None
 
@@ -46,11 +65,16 @@ def _can_publish(handler: Handler) -> bool:
 def _of_handler(handler: Handler) -> list[str]:
     found = []
     for name, (function, count) in handler.functions().items():
-        label = handler.name if name == "producer" else f"{handler.name}.{name}"
+        label = handler.name if name in ("producer", "steps") else f"{handler.name}.{name}"
         if inspect.isgeneratorfunction(function) or inspect.isasyncgenfunction(function):
             found.append(f"{label} has a `yield`, so that a call of it does nothing: return the result instead.")
         elif not _takes(with_state(function, None) if name == "next" else function, count):
-            wanted = {"next": "(ctx, prepared, result)", "mutate": "(ctx, prepared)", "reconcile": "(ctx, prepared)"}
+            wanted = {
+                "steps": "(ctx, event)",
+                "next": "(ctx, prepared, result)",
+                "mutate": "(ctx, prepared)",
+                "reconcile": "(ctx, prepared)",
+            }
             found.append(f"{label} has the wrong arguments: it is called with {wanted.get(name, '(ctx, state)')}.")
     if isinstance(handler, Consumer):
         if handler.on_prepare is None:

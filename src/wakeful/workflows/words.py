@@ -27,6 +27,7 @@ ACTIONS = {
     "load": ["apply"],
     "no_code": ["apply"],
     "paused": ["resume"],
+    "parked": ["parked", "replay"],
     SWITCHED_OFF: [],
 }
 
@@ -43,6 +44,8 @@ def answer_commands(name: str, actions: Sequence[str], run: str | None, likely: 
         "resume": f"wakeful workflow resume {name}",
         "approve": f"wakeful workflow approve {name} {run}",
         "reject": f"wakeful workflow reject {name} {run}",
+        "parked": f"wakeful workflow parked {name}",
+        "replay": f"wakeful workflow replay {name} --parked",
         "settle": f"wakeful workflow settle {name} {run} {first} (or {', or '.join(others)})",
     }
     look = [f"wakeful show {run} (its trace)"] if run is not None and "resume" in actions else []
@@ -79,9 +82,9 @@ def status_word(*, paused: bool, issue: str | None, active: bool, failures: int 
     """One of four words; what a person must do comes before what goes on."""
     if issue in ("internal", "load", "no_code"):
         return STOPPED
-    if halted or issue in ("approval", "reconciliation", "logic", SWITCHED_OFF):
+    if halted or issue in ("approval", "reconciliation", "logic", "parked", SWITCHED_OFF):
         return NEEDS_ATTENTION
-    if issue == "transient" and failures >= ATTENTION_AFTER:
+    if issue == "transient" and failures >= ATTENTION_AFTER and not paused:
         return NEEDS_ATTENTION
     if active:
         return RUNNING
@@ -110,6 +113,7 @@ def issue_words(
         "load": f"Its file cannot be loaded: {said}. Correct it, and apply the configuration.",
         "no_code": f"No running node has the deployed version, {said}. Start one that has it, or apply another.",
         SWITCHED_OFF: f"{said}.",
+        "parked": f"{said}.",
         "paused": f"Paused by a person: {said}." if said else "Paused by a person.",
     }
     return sentences[kind]
@@ -134,7 +138,7 @@ def schedule_words(triggers: Sequence[Trigger], next_in: str | None, *, loaded: 
         return "Not known: its file was never loaded."
     if not triggers:
         return "Runs when something arrives."
-    checks = "; ".join(dict.fromkeys(trigger.describe() for trigger in triggers))
+    checks = "; ".join(dict.fromkeys(trigger.brief() for trigger in triggers))
     return f"Checks {checks}." + (f" Next check {next_in}." if next_in is not None else "")
 
 

@@ -6,14 +6,14 @@ from typing import Annotated, Any
 
 import typer
 
-from wakeful import Scheduler
 from wakeful.agents import work as items
 from wakeful.agents.belongings import moving
-from wakeful.cli.failures import WrongUse
-from wakeful.cli.opening import change, read
-from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Cell, Column, HowMany, Json, print_json, print_table
+from wakeful.console.failures import WrongUse
+from wakeful.console.opening import change, read
+from wakeful.console.place import Db, chosen
+from wakeful.console.saying import say
+from wakeful.console.tables import Cell, Column, HowMany, Json, print_json, print_table
+from wakeful.scheduler import Scheduler
 
 app = typer.Typer(help="Add work items for agents, and see what became of them.")
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wakeful.agents.belongings.tables import Belongings
 from wakeful.agents.naming import AGENT, WAKE, agent_of, source_key, wake_job
 from wakeful.agents.tables import AgentTables
-from wakeful.agents.wakes import find_agent, request_wake, trim_events, wake_by_time
+from wakeful.agents.wakes import find_agent, request_wake, trim_events, wake_unless_disabled
 from wakeful.agents.work import get_item, item_text, refuse_worked_on, require_item
 from wakeful.errors import ScheduleTriggerError
 
@@ -96,7 +96,7 @@ def move_all(tx: Transaction, context: Context, old: str, new: str) -> Moved:
     events = belongings.move_events(old, new, job.id)
     if events:
         trim_events(tx.of(AgentTables), new)
-        wake_by_time(tx, context, new, "cron")
+        wake_unless_disabled(tx, context, new, "cron")
     left = belongings.waiting([old]).get(old)
     return Moved(old, new, items, events, 0 if left is None else left.items)
 

@@ -10,12 +10,12 @@ from starlette.responses import Response
 
 from wakeful.agents.belongings import moving
 from wakeful.agents.route_models import WorkOut
-from wakeful.api import addresses
-from wakeful.api.auth import Operator
-from wakeful.api.idempotency import answer, respond
-from wakeful.api.problems import answers
-from wakeful.api.strict import Strict
-from wakeful.api.wiring import Sched
+from wakeful.routing import addresses
+from wakeful.routing.auth import Operator
+from wakeful.routing.idempotency import answer, respond
+from wakeful.routing.problems import answers
+from wakeful.routing.strict import Strict
+from wakeful.routing.wiring import Sched
 
 router = APIRouter(prefix="/api", tags=["agents"])
 

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from wakeful.counting import counted
-
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.store.rows import Verbs
 
 _WAKE_JOB = "(SELECT id FROM jobs WHERE name = ? AND removed_at IS NULL)"
 _WAITS = "(status = 'ready' OR (held = 1 AND status IN ('done', 'failed')))"
@@ -28,11 +26,8 @@ class Left(NamedTuple):
         return f"{' and '.join(parts)} {'waits' if self.items + self.events == 1 else 'wait'}"
 
 
-class Belongings:
+class Belongings(Verbs):
     """Work items and events, by the names of agents."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def waiting(self, agents: Sequence[str] | None = None) -> dict[str, Left]:
         """What waits, by agent: for these, or for all. Agents for which nothing waits are left out."""

@@ -37,7 +37,8 @@ from wakeful.agents.budgets.tables import FLEET, Budgets, Reservation, scope_of
 from wakeful.agents.inherited import whole_payload
 from wakeful.agents.naming import HEARTBEAT, wake_job
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
-from wakeful.kernel.kinds import Refused
+from wakeful.kernel.hooks import Refused
+from wakeful.kernel.model.measures import Spending
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.triggers.moments import spoken
 from wakeful.triggers.zones import place_named
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
 FACT = "budgets"
 OVER_BUDGET, ALERT = "over_budget", "budget"
 ASKING = ("ask", "wake")  # what calls an agent
-NOT_CALLED = ("InvalidJob", "AgentNotStarted")  # errors of runs that could not call theirs
+NOT_CALLED = ("InvalidJob", "AgentNotStarted", "PromptRefused")  # errors of runs that could not call theirs
 SPREAD_MS = 30 * 60_000
 AFTER_BEAT_MS = 1_000  # so that the beat joins what waits, and they are one run
 AGAIN_MS = 20  # when a claim comes again that found another node deciding
@@ -69,7 +70,7 @@ DEFAULT = Limits(Caps(cost=in_millionths(COST_PER_DAY)), "UTC", RUNS_PER_DAY)
 
 def limits_of(tx: Transaction) -> Limits:
     """The budget of all agents together, as every process on this store knows it."""
-    text = tx.journal.fact(FACT)
+    text = tx.facts.get(FACT)
     if text is None:
         return DEFAULT
     found: dict[str, Any] = json.loads(text)
@@ -79,9 +80,9 @@ def limits_of(tx: Transaction) -> Limits:
 def store_limits(tx: Transaction, limits: Limits) -> bool:
     """Keep the budget of all; what waits looks again where it was changed. Whether it was."""
     text = json.dumps({**written(limits.caps), "timezone": limits.zone, "each": limits.each})
-    if tx.journal.fact(FACT) == text:
+    if tx.facts.get(FACT) == text:
         return False
-    tx.journal.set_meta({FACT: text})
+    tx.facts.put({FACT: text})
     tx.of(Budgets).wait_again(tx.now)
     return True
 
@@ -192,7 +193,7 @@ def _close_alerts(tx: Transaction, context: Context, agent: str) -> None:
 
 
 def _open(tx: Transaction, *subjects: str) -> list[str]:
-    known = {alert.key for alert in tx.journal.open_alerts_of(ALERT)}
+    known = {alert.key for alert in tx.alerts.open_of(ALERT)}
     return [subject for subject in subjects if alert_key(ALERT, subject) in known]
 
 
@@ -221,6 +222,8 @@ def settle(tx: Transaction, run: RunRow, result: Result) -> None:
         called = run.started_at is not None and result.error_type not in NOT_CALLED
         counts = charge(result.outcome, usage, otherwise) if called else Charge()
         budgets.settle(made, counts)
+        if counts.runs:
+            tx.events.count(Spending(made.agent, in_units(counts.cost)))
 
 
 # -- as people see it -------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.agents.budgets.rules import AT_MOST, RECENT, REPORTED, Charge, Spent
+from wakeful.store.rows import Rows, Verbs
 
 if TYPE_CHECKING:
     from wakeful.store.session import Session
@@ -45,11 +46,14 @@ def scope_of(agent: str) -> str:
     return f"agent:{agent}"
 
 
-class Budgets:
+class Budgets(Verbs):
     """Verbs on budgets; each is part of the transaction it was made in."""
 
+    _reservations = Rows("budget_reservations", Reservation)
+    _charges = Rows("budget_charges", Charged)
+
     def __init__(self, session: Session) -> None:
-        self._session = session
+        super().__init__(session)
         self._mine: set[int] = set()  # the days this transaction holds
 
     def hold(self, day: int, *, wait: bool) -> bool:
@@ -72,32 +76,30 @@ class Budgets:
         return dict.fromkeys(scopes, Spent()) | {str(row[0]): Spent._make(map(int, row[1:])) for row in rows}
 
     def reserve(self, made: Reservation) -> None:
-        self._session.insert_many("budget_reservations", Reservation._fields, [made])
+        self._reservations.add(made)
         self._add(made, Spent(held_runs=1, held_cost=made.cost))
 
     def reservations(self, run_ids: Sequence[int]) -> list[Reservation]:
         """What these runs reserved."""
-        rows = self._session.select_in(Reservation._fields, "budget_reservations", "run_id", run_ids)
-        return [Reservation._make(row) for row in rows]
+        return self._reservations.among("run_id", run_ids)
 
     def settle(self, made: Reservation, counts: Charge) -> None:
         """Count the run with that usage, and release its reservation."""
         self._session.execute("DELETE FROM budget_reservations WHERE run_id = ?", (made.run_id,))
         if counts.runs:
             row = Charged(made.run_id, made.agent, made.day, counts.cost, counts.tokens, counts.basis)
-            self._session.insert_many("budget_charges", Charged._fields, [row])
+            self._charges.add(row)
         used = Spent(counts.runs, counts.cost, counts.tokens, held_runs=-1, held_cost=-made.cost)
         self._add(made, used)
 
     def charged(self, run_id: int) -> Charged | None:
         """What that run counts as; None if it counts as nothing, or is not over."""
-        rows = self._session.select_in(Charged._fields, "budget_charges", "run_id", [run_id])
-        return Charged._make(rows[0]) if rows else None
+        return self._charges.one("WHERE run_id = ?", run_id)
 
     def reported(self, agent: str) -> list[int]:
         """The costs that the agent's last runs reported, the newest first."""
         sql = f"SELECT cost FROM budget_charges WHERE agent = ? AND basis = '{REPORTED}' ORDER BY run_id DESC LIMIT ?"
-        return [int(row[0]) for row in self._session.rows(sql, (agent, RECENT))]
+        return self._column(sql, agent, RECENT)
 
     def _add(self, made: Reservation, more: Spent) -> None:
         rows = [(scope, made.day, *more) for scope in (FLEET, scope_of(made.agent))]

@@ -7,15 +7,16 @@ from typing import Annotated, Any
 
 import typer
 
-from wakeful import Scheduler, ids
+from wakeful import ids
 from wakeful.agents.inbound import receiving
-from wakeful.cli.failures import say_note
-from wakeful.cli.opening import change, now_ms, read, server_of
-from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say, say_text
-from wakeful.cli.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
-from wakeful.cli.words import ago, moment_words
-from wakeful.cli.zones import shown_zone
+from wakeful.console.failures import say_note
+from wakeful.console.opening import change, now_ms, read, server_of
+from wakeful.console.place import Db, chosen
+from wakeful.console.saying import say, say_text
+from wakeful.console.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
+from wakeful.console.words import ago, moment_words
+from wakeful.console.zones import shown_zone
+from wakeful.scheduler import Scheduler
 from wakeful.triggers.moments import read_moment
 
 app = typer.Typer(help="Show requests of webhooks and chats, and replay them.")

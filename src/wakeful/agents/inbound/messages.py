@@ -169,8 +169,8 @@ def _wake(tx: Transaction, context: Context, message: Message, agent: str) -> Ta
     add_event(tx, context, agent, message.text, source=source, context_key=None, chat=chat)
     touch(tx, context, message.connector, message.sender, agent)
     row = RequestRow(
-        context.new_id(), job.id, CHAT, inbound.delivery_id, None, asked.run_id or 0, tx.now,
-        clean(json.dumps(inbound.about)), message.text,
+        id=context.new_id(), job_id=job.id, type=CHAT, delivery_id=inbound.delivery_id, replay_of=None,
+        run_id=asked.run_id or 0, at=tx.now, about=clean(json.dumps(inbound.about)), body=message.text,
     )  # fmt: skip
     requests.add(row)
     return Taken(row.id, row.run_id)

@@ -60,8 +60,8 @@ def take(tx: Transaction, context: Context, pair: tuple[JobDef, JobState], given
         return refusal
     run = RunRow.queued(context.new_id(), job, given.type, tx.now)
     row = RequestRow(
-        context.new_id(), job.id, given.type, given.delivery_id, given.replay_of, run.id, tx.now,
-        clean(json.dumps(given.about)), clean(given.body), given.digest,
+        id=context.new_id(), job_id=job.id, type=given.type, delivery_id=given.delivery_id, replay_of=given.replay_of,
+        run_id=run.id, at=tx.now, about=clean(json.dumps(given.about)), body=clean(given.body), digest=given.digest,
     )  # fmt: skip
     tx.runs.add([run])
     tx.runs.detail([RunDetails(run.id, payload=json.dumps(reference(row)))])
@@ -76,7 +76,7 @@ def _refusal(tx: Transaction, job: JobDef, state: JobState) -> TurnedAway | None
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
     if state.queued >= MOST_WAITING:
         message = f"{MOST_WAITING:,} requests wait for {job.name}: send this one again later."
-        tx.journal.skip([SkipRow(job.id, "queue_full", 1, tx.now, f"{MOST_WAITING:,} requests")])
+        tx.skips.count([SkipRow(job.id, "queue_full", 1, tx.now, f"{MOST_WAITING:,} requests")])
         return TurnedAway(QueueFull(message))
     return None
 
@@ -84,7 +84,7 @@ def _refusal(tx: Transaction, job: JobDef, state: JobState) -> TurnedAway | None
 def _queue(tx: Transaction, state: JobState) -> None:
     """One more run waits. A parked job keeps its place in the line; a busy or paused one is looked at later."""
     if state.paused:
-        tx.journal.skip([SkipRow(state.job_id, "paused", 1, tx.now, "a request waits until it is resumed")])
+        tx.skips.count([SkipRow(state.job_id, "paused", 1, tx.now, "a request waits until it is resumed")])
     elif state.run_id is None and (state.parked is None or state.parked.startswith(LANE)):
         # Another sender's session may be free: it is looked at again, and keeps its place in the line.
         state = state._replace(due_at=tx.now, parked=None)

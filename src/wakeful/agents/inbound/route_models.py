@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, StringConstraints
 
-from wakeful.api.strict import Strict
+from wakeful.routing.strict import Strict
 
 
 class HookTaken(BaseModel):

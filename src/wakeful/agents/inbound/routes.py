@@ -34,15 +34,14 @@ from wakeful.agents.inbound.route_models import HookTaken, MessageIn, MessageTak
 from wakeful.agents.inbound.sections import secrets_of
 from wakeful.agents.inbound.signatures import Given, Scheme, key_of, scheme_of, verify
 from wakeful.agents.naming import AGENT
-from wakeful.api import addresses
-from wakeful.api.auth import Gate, Operator, Viewer, address_of
-from wakeful.api.idempotency import answer, respond
-from wakeful.api.models import Page
-from wakeful.api.paging import LIMIT, Cursor, Limit, id_page
-from wakeful.api.problems import ApiError, answers
-from wakeful.api.wiring import Sched
 from wakeful.errors import InvalidSetting, SchedulerError
 from wakeful.references import filled
+from wakeful.routing import addresses
+from wakeful.routing.auth import Gate, Operator, Viewer, address_of
+from wakeful.routing.idempotency import answer, respond
+from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, id_page
+from wakeful.routing.problems import ApiError, answers
+from wakeful.routing.wiring import Sched
 from wakeful.store.interface import Transaction
 
 log = logging.getLogger("wakeful.agents")

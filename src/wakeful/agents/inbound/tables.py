@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from wakeful.agents.tables import naming
-
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.store.rows import Rows, Verbs, where
 
 
 class RequestRow(NamedTuple):
@@ -30,35 +28,29 @@ _ROW = ", ".join(RequestRow._fields)
 _CHAT = 'trigger = \'{"type":"chat"}\' AND removed_at IS NULL'
 
 
-class Requests:
+class Requests(Verbs):
     """Verbs on requests; each call is part of the transaction it was made in."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _requests = Rows("agent_requests", RequestRow)
 
     def add(self, row: RequestRow) -> None:
-        self._session.insert_many("agent_requests", RequestRow._fields, [row])
+        self._requests.add(row)
 
     def get(self, number: int) -> RequestRow | None:
-        found = self._session.rows(f"SELECT {_ROW} FROM agent_requests WHERE id = ?", (number,))
-        return RequestRow._make(found[0]) if found else None
+        return self._requests.one("WHERE id = ?", number)
 
     def called(self, job_id: int, delivery_id: str | None, digest: str | None = None) -> RequestRow | None:
         """The request of that schedule which its sender calls so, or of which the same was signed."""
         for column, value in (("delivery_id", delivery_id), ("digest", digest)):
-            sql = f"SELECT {_ROW} FROM agent_requests WHERE job_id = ? AND {column} = ?"
-            found = self._session.rows(sql, (job_id, value)) if value is not None else []
-            if found:
-                return RequestRow._make(found[0])
+            rest = f"WHERE job_id = ? AND {column} = ?"
+            if value is not None and (found := self._requests.one(rest, job_id, value)) is not None:
+                return found
         return None
 
     def newest(self, job_id: int | None, before: int | None, limit: int) -> list[RequestRow]:
         """Requests of one schedule or of all, the newest first."""
-        wanted = {"job_id = ?": job_id, "id < ?": before}
-        given = {condition: value for condition, value in wanted.items() if value is not None}
-        where = f"WHERE {' AND '.join(given)} " if given else ""
-        sql = f"SELECT {_ROW} FROM agent_requests {where}ORDER BY id DESC LIMIT ?"
-        return [RequestRow._make(row) for row in self._session.rows(sql, (*given.values(), limit))]
+        clause, params = where([("job_id = ?", job_id), ("id < ?", before)])
+        return self._requests.all(f"{clause} ORDER BY id DESC LIMIT ?", *params, limit)
 
     def chat_jobs(self, agent: str | None) -> list[int]:
         """The schedules that hear chat messages, by name: of one agent, or of all."""
@@ -74,7 +66,7 @@ class Requests:
         """
         done = "NOT EXISTS (SELECT 1 FROM runs r WHERE r.id = q.run_id AND r.finished_at IS NULL)"
         sql = f"SELECT q.id FROM agent_requests q WHERE q.at < ? AND {done} ORDER BY q.at, q.id LIMIT ?"
-        gone = [int(row[0]) for row in self._session.rows(sql, (ids_before, limit))]
+        gone = self._column(sql, ids_before, limit)
         if gone:
             self._session.delete_in("agent_requests", "id", gone)
         sql = (

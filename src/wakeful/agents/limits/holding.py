@@ -63,7 +63,7 @@ def end_run(tx: Transaction, context: Context, job: JobDef, run: RunRow, result:
 def watch(tx: Transaction, context: Context) -> None:
     """Open an alert for each account that has been at its limit for too long, and forget limits of long ago."""
     limits, known = tx.of(RateLimits), tx.of(RateLimits).all()
-    alerts = {alert.key for alert in tx.journal.open_alerts_of(RATE_LIMITED)}
+    alerts = {alert.key for alert in tx.alerts.open_of(RATE_LIMITED)}
     for limit in known:
         if is_over(limit, tx.now):
             limits.drop(limit.account)

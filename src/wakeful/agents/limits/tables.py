@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from wakeful.agents.limits.rules import RateLimit
-
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.store.rows import Rows, Verbs
 
 _COLUMNS = ", ".join(RateLimit._fields)
 
 
-class RateLimits:
+class RateLimits(Verbs):
     """Verbs on rate limits."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _limits = Rows("agent_limits", RateLimit)
 
     def of(self, account: str) -> RateLimit | None:
         """The limit of an account, also one that has ended and that no run has got past yet."""
-        sql = f"SELECT {_COLUMNS} FROM agent_limits WHERE account = ?"
-        found = self._session.rows(sql, (account,))
-        return RateLimit._make(found[0]) if found else None
+        return self._limits.one("WHERE account = ?", account)
 
     def all(self) -> list[RateLimit]:
         """All limits, by account."""
-        return [RateLimit._make(row) for row in self._session.rows(f"SELECT {_COLUMNS} FROM agent_limits ORDER BY 1")]
+        return self._limits.all("ORDER BY account")
 
     def put(self, limit: RateLimit) -> None:
         """Store the limit of an account; of two transactions that do at once, the later end counts."""
@@ -34,7 +27,7 @@ class RateLimits:
             "ON CONFLICT (account) DO UPDATE SET until = excluded.until, why = excluded.why, since = excluded.since "
             "WHERE excluded.until >= agent_limits.until"
         )
-        self._session.insert_many("agent_limits", RateLimit._fields, [limit], conflict)
+        self._limits.add(limit, on_conflict=conflict)
 
     def drop(self, account: str) -> bool:
         return bool(self._session.execute("DELETE FROM agent_limits WHERE account = ?", (account,)))

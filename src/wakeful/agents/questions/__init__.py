@@ -31,10 +31,7 @@ class Question(NamedTuple):
 
 
 def prepared(tx: Transaction, context: Context, agent: str, prompt: str, *, deliver: str | None, zone: str) -> Question:
-    """Make a question ready to be run; AgentNotFound, or InvalidJob for an empty prompt.
-
-    A person gets every reply, so no word of it counts as an acknowledgement.
-    """
+    """Make a question ready to be run; AgentNotFound, or InvalidJob for an empty prompt."""
     if not prompt.strip():
         raise InvalidJob("A prompt cannot be empty: say what the agent is to answer.")
     name = f"{agent}.{ASKED}"
@@ -45,5 +42,5 @@ def prepared(tx: Transaction, context: Context, agent: str, prompt: str, *, deli
             f"{name} is a schedule of its own, under which questions would run: give that schedule another name."
         )
     add_jobs(tx, context, [draft(new, SOURCE, context.declared)], "update", zone)
-    payload = {**json.loads(json.dumps(new.payload)), "prompt": prompt, "ack_token": None}
+    payload = {**json.loads(json.dumps(new.payload)), "prompt": prompt}
     return Question(name, payload if deliver is None else {**payload, "deliver": deliver})

@@ -6,17 +6,17 @@ from typing import Annotated
 
 import typer
 
-from wakeful import Run, Scheduler
 from wakeful.agents.questions import prepared
-from wakeful.cli.failures import say_error
-from wakeful.cli.finding import job_named
-from wakeful.cli.opening import change, server_of
-from wakeful.cli.place import Db, chosen
-from wakeful.cli.running import WELL, say_begun, until_done
-from wakeful.cli.running_here import run_in_this_process
-from wakeful.cli.runs import refuse_later
-from wakeful.cli.saying import say, say_text
-from wakeful.cli.tables import Json, print_json
+from wakeful.console.failures import say_error
+from wakeful.console.finding import job_named
+from wakeful.console.following import WELL, refuse_later, say_begun, until_done
+from wakeful.console.opening import change, server_of
+from wakeful.console.place import Db, chosen
+from wakeful.console.running_here import run_in_this_process
+from wakeful.console.saying import say, say_text
+from wakeful.console.tables import Json, print_json
+from wakeful.kernel.model.run import Run
+from wakeful.scheduler import Scheduler
 
 
 def ask(
@@ -41,7 +41,7 @@ def ask(
                 lambda tx, context: prepared(tx, context, name, prompt, deliver="none", zone=zone)
             )
             job = await job_named(scheduler, question.job)
-            run = await run_in_this_process(scheduler, place, job, question.payload)
+            run = (await run_in_this_process(scheduler, place, job, question.payload)).run
             if run.outcome not in WELL:
                 await refuse_later(scheduler, run)
             return run

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.store.rows import Rows, Verbs
 
 
 class Route(NamedTuple):
@@ -20,26 +19,23 @@ class Route(NamedTuple):
 _ROUTE = ", ".join(Route._fields)
 
 
-class Replies:
+class Replies(Verbs):
     """Verbs on replies to come; each call is part of the transaction it was made in."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _routes = Rows("agent_replies", Route)
 
     def keep(self, route: Route) -> None:
         """Store where a run's reply goes; a run that is claimed again has a new route."""
-        said = ", ".join(f"{name} = excluded.{name}" for name in Route._fields[1:])
-        self._session.insert_many("agent_replies", Route._fields, [route], f"ON CONFLICT (run_id) DO UPDATE SET {said}")
+        self._routes.put(route, key=("run_id",))
 
     def of(self, run_id: int) -> Route | None:
         """Where the reply of a run goes."""
-        found = self._session.rows(f"SELECT {_ROUTE} FROM agent_replies WHERE run_id = ?", (run_id,))
-        return Route._make(found[0]) if found else None
+        return self._routes.one("WHERE run_id = ?", run_id)
 
     def take(self, run_id: int) -> Route | None:
         """Where the reply of a run that ends goes; it is forgotten."""
-        found = self._session.rows(f"DELETE FROM agent_replies WHERE run_id = ? RETURNING {_ROUTE}", (run_id,))
-        return Route._make(found[0]) if found else None
+        gone = f"DELETE FROM agent_replies WHERE run_id = ? RETURNING {self._routes.columns}"
+        return next(iter(self._routes.answered(gone, run_id)), None)
 
     def all(self) -> list[Route]:
-        return [Route._make(row) for row in self._session.rows(f"SELECT {_ROUTE} FROM agent_replies ORDER BY run_id")]
+        return self._routes.all("ORDER BY run_id")

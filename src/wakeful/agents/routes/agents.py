@@ -17,15 +17,14 @@ from wakeful.agents.route_models import (
     WakeIn,
     WakeOut,
 )
-from wakeful.api import addresses
-from wakeful.api.auth import Operator, OperatorOrRun, ViewerOrRun
-from wakeful.api.idempotency import answer, respond
-from wakeful.api.models import Page
-from wakeful.api.problems import answers
-from wakeful.api.record import undoable
-from wakeful.api.rights import Allowed
-from wakeful.api.wiring import Sched
 from wakeful.kernel.actions.recording import origin_of
+from wakeful.routing import addresses
+from wakeful.routing.auth import Operator, OperatorOrRun, ViewerOrRun
+from wakeful.routing.idempotency import answer, respond, undoable
+from wakeful.routing.paging import Page
+from wakeful.routing.problems import answers
+from wakeful.routing.rights import Allowed
+from wakeful.routing.wiring import Sched
 
 router = APIRouter(prefix="/api/agents", tags=["agents"])
 

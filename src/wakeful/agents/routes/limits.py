@@ -8,12 +8,12 @@ from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from wakeful.agents.route_models import LimitOut
-from wakeful.api import addresses
-from wakeful.api.auth import Operator, Viewer
-from wakeful.api.idempotency import answer, respond
-from wakeful.api.models import Page
-from wakeful.api.problems import answers
-from wakeful.api.wiring import Sched
+from wakeful.routing import addresses
+from wakeful.routing.auth import Operator, Viewer
+from wakeful.routing.idempotency import answer, respond
+from wakeful.routing.paging import Page
+from wakeful.routing.problems import answers
+from wakeful.routing.wiring import Sched
 
 router = APIRouter(prefix="/api/limits", tags=["agents"])
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path
@@ -20,21 +19,18 @@ from wakeful.agents.route_models import (
 from wakeful.agents.schedules import Schedule, ScheduleSpec
 from wakeful.agents.task import Task
 from wakeful.agents.timing import camel, timing_of
-from wakeful.api import addresses
-from wakeful.api.auth import Anyone
-from wakeful.api.idempotency import Answer, Key, answer, respond
-from wakeful.api.problems import ApiError, answers
-from wakeful.api.record import undoable
-from wakeful.api.rights import Allowed, Editor
-from wakeful.api.shapes import local, zone_of
-from wakeful.api.wiring import Sched
 from wakeful.kernel.actions.authorized import WriteTerms
 from wakeful.kernel.actions.idempotency import run_idempotent
 from wakeful.kernel.rules.options import OPTION_NAMES
+from wakeful.routing import addresses
+from wakeful.routing.auth import Anyone
+from wakeful.routing.idempotency import Answer, Key, answer, respond, undoable
+from wakeful.routing.problems import ApiError, answers
+from wakeful.routing.rights import Allowed, Editor
+from wakeful.routing.shapes import local, zone_of
+from wakeful.routing.wiring import Sched
 from wakeful.triggers import from_ms, iso, to_ms
 
-DURATIONS = ("timeout", "catchUp", "retry", "backoff", "errorSpan")
-LONGEST_DURATION = 20
 router = APIRouter(prefix="/api/schedule", tags=["schedule"])
 
 Slug = Annotated[
@@ -158,19 +154,8 @@ def _onto(task: Task, given: ScheduleChange) -> Task | None:
     return task
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, (dict, list)):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)
-
-
 def options_of(given: dict[str, Any] | None) -> dict[str, Any] | None:
     """Options in the words of jobs. What is read-only is left out."""
-    for key in DURATIONS:
-        if any(len(text) > LONGEST_DURATION for text in _texts((given or {}).get(key))):
-            raise ApiError(422, "invalid", f"options.{key}: a duration has {LONGEST_DURATION} characters at most.")
     names = {camel(name): name for name in (*OPTION_NAMES, "hooks")}
     unknown = next((key for key in given or () if key not in names), None)
     if unknown is not None:
@@ -223,7 +208,7 @@ def shape(schedule: Schedule, zone: str) -> dict[str, Any]:
         "nextRun": iso(schedule.next_at) if schedule.next_at is not None else None,
         "nextRunLocal": local(next_run, place),
         "timezone": place,
-        "description": job.trigger.describe(),
+        "description": job.trigger.brief(),
         "status": job.status,
         "currentRun": job.current_run,
         "owner": job.owner,

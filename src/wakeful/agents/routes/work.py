@@ -9,12 +9,11 @@ from starlette.responses import Response
 
 from wakeful.agents import work
 from wakeful.agents.route_models import WorkIn, WorkOut
-from wakeful.api.auth import Operator, Viewer
-from wakeful.api.idempotency import answer, respond
-from wakeful.api.models import Page
-from wakeful.api.paging import LIMIT, Cursor, Limit, id_page
-from wakeful.api.problems import answers
-from wakeful.api.wiring import Sched
+from wakeful.routing.auth import Operator, Viewer
+from wakeful.routing.idempotency import answer, respond
+from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, id_page
+from wakeful.routing.problems import answers
+from wakeful.routing.wiring import Sched
 
 router = APIRouter(prefix="/api/work", tags=["agents"])
 

@@ -11,13 +11,14 @@ from uuid import uuid4
 
 from wakeful.agents.naming import VARIABLE
 from wakeful.agents.runners.judging import Call, Moment, judge, readable
+from wakeful.agents.runners.mcp_access import mcp_access
 from wakeful.agents.runners.output import OutputReader
-from wakeful.agents.runners.spec import CommandForm, command_form, form_of
+from wakeful.agents.runners.spec import CommandForm, command_form, form_of, preset_of
 from wakeful.agents.runners.turn import Ending, Surroundings, Tool, Turn, Wrong
 from wakeful.agents.runners.usage import countable
 from wakeful.agents.runners.versions import installed_version
 from wakeful.child_processes import Listed, clean_environment
-from wakeful.command import CommandFailed, CommandSpec, CommandTimedOut, Streams, run_program
+from wakeful.command import ArgumentsRefused, CommandFailed, CommandSpec, CommandTimedOut, Streams, run_program
 from wakeful.errors import InvalidJob, InvalidSetting
 from wakeful.kernel.engine.long_output import log_path
 from wakeful.references import filled, references_in
@@ -40,7 +41,13 @@ async def _call(runner: dict[str, Any], secrets: set[str], turn: Turn, around: S
         from wakeful.agents.runners.functions import ask_function
 
         return await ask_function(runner, turn, around)
-    return await _ask_program(command_form(runner), turn, around, secrets)
+    if not runner.get("mcp"):
+        return await _ask_program(command_form(runner), turn, around, secrets)
+    preset = preset_of(runner)
+    with mcp_access(None if preset is None else preset.mcp, around.environment) as access:
+        extended = {**runner, "args": [*access.args, *runner.get("args", ())]} if access.args else runner
+        here = around._replace(environment={**around.environment, **access.environment})
+        return await _ask_program(command_form(extended), turn, here, secrets)
 
 
 def looked_up(runner: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
@@ -83,7 +90,7 @@ async def _ask_program(form: CommandForm, turn: Turn, around: Surroundings, secr
     try:
         result = await run_program(spec, streams, run_env=around.environment, log_path=path, secrets=secrets)
     except CommandFailed as error:
-        return Wrong(str(error), started=False)
+        return Wrong(str(error), started=False, is_prompt=isinstance(error, ArgumentsRefused))
     except CommandTimedOut as error:
         result, late = error.result, str(error)
     printed, is_text = reader.finish(result.output, result.stderr), form.output.format == "text"

@@ -15,7 +15,7 @@ from typing import Any
 from wakeful.agents.runners.spec import DEFAULT_TIMEOUT_MS
 from wakeful.agents.runners.turn import Answered, Ending, Reply, Surroundings, Turn, Wrong, usable_session
 from wakeful.callables import load_function
-from wakeful.kernel.engine.handlers import unstoppable, was_asked_to_end
+from wakeful.kernel.loop.handlers import unstoppable, was_asked_to_end
 from wakeful.threads import Pool
 
 MAX_THREADS = 64

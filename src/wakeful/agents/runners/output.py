@@ -75,9 +75,15 @@ class OutputReader:
         text = line.decode("utf-8", "replace")
         data = _parsed(text) if line.startswith((b"{", b"[")) else None
         if data is not None:
-            self._take(data)
+            for one in self._events_in(data):
+                self._take(one)
         elif text and len(self._found.stray) < LONGEST_STRAY:
             self._found = self._found._replace(stray=f"{self._found.stray}\n{text}"[:LONGEST_STRAY])
+
+    def _events_in(self, data: Any) -> list[Any]:
+        """A line is one event; some tools print all of theirs as one list."""
+        is_list = isinstance(data, list) and any(isinstance(one, dict) and _all(one, self._form.match) for one in data)
+        return data if is_list and self._form.match else [data]
 
     def _try_document(self, text: str, stderr: str) -> None:
         """Where no line had a result, all of it may be one object."""

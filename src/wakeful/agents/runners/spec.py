@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any, NamedTuple
@@ -26,7 +27,8 @@ USUAL: Mapping[str, Mapping[str, Any]] = {
     "jsonl": {"format": "jsonl", **_RESULT, "match": {"type": "result"}},
 }
 """What `output: json` and `output: jsonl` stand for: the names that most tools use."""
-_TAKE_PATHS = {preset.start[0] for preset in PRESETS.values() if preset.takes_paths}  # programs
+_WORD = re.compile(r"[a-z0-9]+")
+_TAKE_PATHS = {_WORD.findall(preset.start[0])[0] for preset in PRESETS.values() if preset.takes_paths}
 
 
 class CommandForm(NamedTuple):
@@ -90,6 +92,13 @@ def account_lane(runner: Mapping[str, Any]) -> dict[str, int]:
     return {} if most is None else {f"account:{account_of(runner)}": most}
 
 
+def passed_names(runner: Mapping[str, Any]) -> list[str]:
+    """The names of the variables that the runner's program is given; their values are nowhere shown."""
+    preset = PRESETS.get(runner.get("preset") or "")
+    own = [str(item).partition("=")[0] for item in runner.get("env") or ()]
+    return list(dict.fromkeys([*(preset.passes if preset is not None else ()), *own]))
+
+
 def command_form(runner: Mapping[str, Any]) -> CommandForm:
     """A command runner, or a preset, as it is called; InvalidJob says what is wrong."""
     if runner.get("preset") is not None:
@@ -125,12 +134,16 @@ def program_of(runner: Mapping[str, Any]) -> str:
 
 
 def takes_paths(runner: Mapping[str, Any]) -> bool:
-    """Whether the program takes `@path` in a prompt for the file; also one that another program starts, by its name."""
+    """Whether the program takes `@path` in a prompt for the file; also one that another program starts.
+
+    Such a program is known by its name, wherever that is written: `npx @google/gemini-cli`, `/opt/claude.sh`. To be
+    wrong about it costs a backslash.
+    """
     preset = PRESETS.get(runner.get("preset") or "")
     if preset is not None and preset.takes_paths:
         return True
-    words = " ".join([*(runner.get("start") or ()), *(runner.get("args") or ())]).split()
-    return not _TAKE_PATHS.isdisjoint(PurePath(word).name for word in words)
+    written = [word for key in ("start", "resume", "args") for word in runner.get(key) or ()]
+    return not _TAKE_PATHS.isdisjoint(_WORD.findall(" ".join(written).lower()))
 
 
 def check_env(given: Any) -> tuple[str, ...]:
@@ -175,7 +188,7 @@ def _of_preset(runner: Mapping[str, Any]) -> CommandForm:
         "stdin",
         preset.output,
         signs,
-        (*(f"{key}={value}" for key, value in preset.env), *check_env(runner.get("env", ()))),
+        (*preset.passes, *(f"{key}={value}" for key, value in preset.env), *check_env(runner.get("env", ()))),
         runner.get("cwd"),
         preset.cumulative,
         timeout_ms,

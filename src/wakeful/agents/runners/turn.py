@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
-    from wakeful.kernel.views.models import Run
+    from wakeful.kernel.model.run import Run
 
 SESSION_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,199}")
 
@@ -90,7 +90,10 @@ class Overloaded(NamedTuple):
 
 
 class Wrong(NamedTuple):
-    """The call failed; `outcome` is error or timeout. Not `started`: there was none, and nothing was used."""
+    """The call failed; `outcome` is error or timeout. Not `started`: there was none, and nothing was used.
+
+    `is_prompt`: there was none because this prompt cannot be given to the program.
+    """
 
     why: str
     log_file: str | None = None
@@ -98,6 +101,7 @@ class Wrong(NamedTuple):
     reply: Reply | None = None
     tool: Tool | None = None
     started: bool = True
+    is_prompt: bool = False
 
 
 Ending = Answered | Limited | Gone | Overloaded | Wrong

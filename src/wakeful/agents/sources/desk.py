@@ -45,7 +45,7 @@ from wakeful.triggers.moments import from_ms
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
-    from wakeful.kernel.views.models import Run
+    from wakeful.kernel.model.run import Run
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
 

@@ -70,7 +70,10 @@ def _new(tx: Transaction, context: Context, post: Claimant, found: Found) -> Wor
     body = None if found.body is None else clean(found.body)
     title, called = clean(found.title), clean(found.external_id)
     number, key = context.new_id(), post.source.key
-    return WorkItem(number, post.agent, title, body, called, 0, "ready", None, 0, tx.now, None, key)
+    return WorkItem(
+        id=number, agent=post.agent, title=title, body=body, external_id=called, priority=0, status="ready",
+        run_id=None, attempts=0, created_at=tx.now, last_error=None, source=key,
+    )  # fmt: skip
 
 
 def _again(tx: Transaction, source: WorkSource, item: WorkItem, found: Found) -> None:

@@ -3,36 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from wakeful.agents.tables import WORK_ITEM, WorkItem
-
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.agents.tables import WorkItem
+from wakeful.store.rows import Rows, Verbs
 
 _READY = "agent = ? AND source = ? AND status = 'ready' AND held = 0"
 
 
-class SourceTables:
+class SourceTables(Verbs):
     """Items of sources beside those that people added."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _items = Rows("agent_work", WorkItem)
 
     def called(self, agent: str, external_ids: Sequence[str]) -> dict[str, WorkItem]:
         """An agent's items by what their source calls them."""
         names = ", ".join("?" for _ in external_ids)
-        sql = f"SELECT {WORK_ITEM} FROM agent_work WHERE agent = ? AND external_id IN ({names})"
-        rows = self._session.rows(sql, (agent, *external_ids))
-        return {str(item.external_id): item for item in map(WorkItem._make, rows)}
+        items = self._items.all(f"WHERE agent = ? AND external_id IN ({names})", agent, *external_ids)
+        return {str(item.external_id): item for item in items}
 
     def unreported(self, agent: str, source: str, limit: int) -> list[WorkItem]:
         """Items that are settled here and that their source still knows as being worked on."""
-        sql = (
-            f"SELECT {WORK_ITEM} FROM agent_work WHERE agent = ? AND held = 1 AND source = ? "
-            "AND status IN ('done', 'failed') ORDER BY id LIMIT ?"
-        )
-        return [WorkItem._make(row) for row in self._session.rows(sql, (agent, source, limit))]
+        rest = "WHERE agent = ? AND held = 1 AND source = ? AND status IN ('done', 'failed') ORDER BY id LIMIT ?"
+        return self._items.all(rest, agent, source, limit)
 
     def waiting(self, agent: str, source: str) -> list[tuple[int, str]]:
         """Waiting items that were never claimed: id here and id at the source."""

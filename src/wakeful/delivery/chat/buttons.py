@@ -201,7 +201,7 @@ def pause(tx: Transaction, context: Context, pressed: Button, by: str) -> str:
 
 def acknowledge(tx: Transaction, context: Context, pressed: Button, by: str) -> str:
     number = ids.alert_number(pressed.on)
-    if number is None or tx.journal.alert(number) is None:
+    if number is None or tx.alerts.get(number) is None:
         raise AlertNotFound(f"There is no alert {pressed.on!r:.60}.")
     record_acknowledgement(tx, number, _origin(context, by))
     return "Acknowledged."

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wakeful.cli.opening import change, read
-from wakeful.cli.place import ConfigFile, Db, chosen, nearest_config
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Cell, Column, Json, print_json, print_table
+from wakeful.console.opening import change, read
+from wakeful.console.place import ConfigFile, Db, chosen, nearest_config
+from wakeful.console.saying import say
+from wakeful.console.tables import Cell, Column, Json, print_json, print_table
 from wakeful.delivery.chat import CHAT_TYPES, pairing
 from wakeful.delivery.chat.tables import Chats
 from wakeful.delivery.tables import Outbox
@@ -18,7 +18,7 @@ from wakeful.errors import ConnectorNotFound, InvalidSetting
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
-    from wakeful import Scheduler
+    from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="The connector.", show_default=False)]

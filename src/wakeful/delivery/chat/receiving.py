@@ -83,7 +83,7 @@ def _holds(tx: Transaction, row: ReceiverRow) -> bool:
     if tx.exclusive:  # there is no other node, only an earlier process of this one
         return False
     # One that is held for longer than a lease was taken before the clock was set back.
-    return tx.now < row.until <= tx.now + LEASE_MS and row.node in {node.id for node in tx.journal.alive()}
+    return tx.now < row.until <= tx.now + LEASE_MS and row.node in {node.id for node in tx.members.alive()}
 
 
 def give_up_lease(tx: Transaction, account: Account) -> None:
@@ -163,7 +163,10 @@ def refuse(tx: Transaction, context: Context, account: Account, update: Update, 
 def _answer(tx: Transaction, context: Context, connector: str, update: Update, found: buttons.Press) -> None:
     left = json.dumps(found.left) if found.left is not None else None
     said = beginning(found.said, SAID_MOST)
-    row = AnswerRow(context.new_id(), connector, update.query or "", said, update.chat, update.message, left)
+    row = AnswerRow(
+        id=context.new_id(), connector=connector, query=update.query or "", said=said, chat=update.chat,
+        message=update.message, buttons=left,
+    )  # fmt: skip
     tx.of(Chats).add_answer(row)
 
 
@@ -172,7 +175,10 @@ def _answer(tx: Transaction, context: Context, connector: str, update: Update, f
 
 def _message(number: int, person: Person, update: Update, now: int) -> MessageRow:
     text = clean(update.text or "")[:TEXT_MOST]
-    return MessageRow(number, person.connector, person.sender, person.name, person.role, text, now, 1)
+    return MessageRow(
+        id=number, connector=person.connector, sender=person.sender, name=person.name, role=person.role, text=text,
+        at=now, open=1,
+    )  # fmt: skip
 
 
 def _written(tx: Transaction, context: Context, connector: str, update: Update, found: Mapping[str, Any]) -> str | None:

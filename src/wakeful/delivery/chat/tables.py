@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.store.rows import Rows, Verbs
 
 
 class Person(NamedTuple):
@@ -80,29 +79,27 @@ class AnswerRow(NamedTuple):
     buttons: str | None
 
 
-class Chats:
+class Chats(Verbs):
     """Verbs on chats."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _people = Rows("people", Person)
+    _codes = Rows("pairing_codes", Code)
+    _receivers = Rows("receivers", ReceiverRow)
+    _messages = Rows("chat_messages", MessageRow)
+    _presses = Rows("presses", PressRow)
+    _answers = Rows("press_answers", AnswerRow)
 
     # -- people -------------------------------------------------------------------------------------------------------
 
     def people(self, connector: str) -> list[Person]:
         """The paired people, in the order they were paired."""
-        sql = f"SELECT {', '.join(Person._fields)} FROM people WHERE connector = ? ORDER BY paired_at, sender"
-        return [Person._make(row) for row in self._session.rows(sql, (connector,))]
+        return self._people.all("WHERE connector = ? ORDER BY paired_at, sender", connector)
 
     def person(self, connector: str, sender: str) -> Person | None:
-        sql = f"SELECT {', '.join(Person._fields)} FROM people WHERE connector = ? AND sender = ?"
-        found = self._session.rows(sql, (connector, sender))
-        return Person._make(found[0]) if found else None
+        return self._people.one("WHERE connector = ? AND sender = ?", connector, sender)
 
     def pair(self, person: Person) -> None:
-        changed = ", ".join(f"{name} = excluded.{name}" for name in ("role", "name", "source", "paired_at"))
-        self._session.insert_many(
-            "people", Person._fields, [person], f"ON CONFLICT (connector, sender) DO UPDATE SET {changed}"
-        )
+        self._people.put(person, key=("connector", "sender"))
 
     def unpair(self, connector: str, sender: str) -> bool:
         """Forget a person, and that they were heard from; False where they were not paired."""
@@ -116,17 +113,15 @@ class Chats:
         self._session.serialize(f"pairing:{connector}")
 
     def add_code(self, code: Code) -> None:
-        self._session.insert_many("pairing_codes", Code._fields, [code])
+        self._codes.add(code)
 
     def codes(self, connector: str) -> list[Code]:
-        sql = f"SELECT {', '.join(Code._fields)} FROM pairing_codes WHERE connector = ? ORDER BY expires_at, hash"
-        return [Code._make(row) for row in self._session.rows(sql, (connector,))]
+        return self._codes.all("WHERE connector = ? ORDER BY expires_at, hash", connector)
 
     def tries(self, connector: str, sender: str, now: int) -> int:
         """How many wrong codes a sender has tried lately."""
         sql = "SELECT tries FROM pairing_tries WHERE connector = ? AND sender = ? AND expires_at > ?"
-        found = self._session.rows(sql, (connector, sender, now))
-        return int(found[0][0]) if found else 0
+        return self._count(sql, connector, sender, now)
 
     def put_tries(self, connector: str, sender: str, tries: int, expires_at: int) -> None:
         changed = (
@@ -151,26 +146,17 @@ class Chats:
     def receiver(self, account: str) -> ReceiverRow | None:
         """Who receives for an account; the answer holds until this transaction ends."""
         self._session.serialize(f"receiver:{account}")
-        sql = f"SELECT {', '.join(ReceiverRow._fields)} FROM receivers WHERE account = ?{self._session.lock_clause}"
-        found = self._session.rows(sql, (account,))
-        return ReceiverRow._make(found[0]) if found else None
+        return self._receivers.locked("WHERE account = ?", account)
 
     def put_receiver(self, row: ReceiverRow) -> None:
-        changed = ", ".join(f"{name} = excluded.{name}" for name in ReceiverRow._fields[1:])
-        self._session.insert_many(
-            "receivers", ReceiverRow._fields, [row], f"ON CONFLICT (account) DO UPDATE SET {changed}"
-        )
+        self._receivers.put(row, key=("account",))
 
     def add_message(self, row: MessageRow) -> None:
-        self._session.insert_many("chat_messages", MessageRow._fields, [row])
+        self._messages.add(row)
 
     def open_messages(self, connector: str, limit: int) -> list[MessageRow]:
         """Those that were not handed over yet, the oldest first."""
-        sql = (
-            f"SELECT {', '.join(MessageRow._fields)} FROM chat_messages WHERE connector = ? AND open = 1 "
-            "ORDER BY id LIMIT ?"
-        )
-        return [MessageRow._make(row) for row in self._session.rows(sql, (connector, limit))]
+        return self._messages.all("WHERE connector = ? AND open = 1 ORDER BY id LIMIT ?", connector, limit)
 
     def message_handed(self, number: int) -> None:
         self._session.execute("UPDATE chat_messages SET open = 0 WHERE id = ?", (number,))
@@ -179,18 +165,16 @@ class Chats:
 
     def presses(self, delivery: int) -> dict[int, PressRow]:
         """The buttons of a message that were pressed, by their place."""
-        sql = f"SELECT {', '.join(PressRow._fields)} FROM presses WHERE delivery_id = ?"
-        return {int(row[1]): PressRow._make(row) for row in self._session.rows(sql, (delivery,))}
+        return {press.button: press for press in self._presses.all("WHERE delivery_id = ?", delivery)}
 
     def add_press(self, row: PressRow) -> None:
-        self._session.insert_many("presses", PressRow._fields, [row])
+        self._presses.add(row)
 
     def add_answer(self, row: AnswerRow) -> None:
-        self._session.insert_many("press_answers", AnswerRow._fields, [row])
+        self._answers.add(row)
 
     def answers(self, connector: str, limit: int) -> list[AnswerRow]:
-        sql = f"SELECT {', '.join(AnswerRow._fields)} FROM press_answers WHERE connector = ? ORDER BY id LIMIT ?"
-        return [AnswerRow._make(row) for row in self._session.rows(sql, (connector, limit))]
+        return self._answers.all("WHERE connector = ? ORDER BY id LIMIT ?", connector, limit)
 
     def answered(self, number: int) -> None:
         self._session.execute("DELETE FROM press_answers WHERE id = ?", (number,))
@@ -198,11 +182,11 @@ class Chats:
     def prune(self, before: int, limit: int) -> int:
         """Delete messages that were handed over, and presses, of before that time; how many."""
         sql = "SELECT id FROM chat_messages WHERE open = 0 AND at < ? ORDER BY at LIMIT ?"
-        messages = [int(row[0]) for row in self._session.rows(sql, (before, limit))]
+        messages = self._column(sql, before, limit)
         if messages:
             self._session.delete_in("chat_messages", "id", messages)
         sql = "SELECT DISTINCT delivery_id FROM presses WHERE at < ? LIMIT ?"
-        pressed = [int(row[0]) for row in self._session.rows(sql, (before, limit))]
+        pressed = self._column(sql, before, limit)
         if pressed:
             self._session.delete_in("presses", "delivery_id", pressed)
         return len(messages) + len(pressed)

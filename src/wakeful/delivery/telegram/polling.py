@@ -13,7 +13,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from wakeful.clock import sleep
 from wakeful.delivery.chat import receiving
 from wakeful.delivery.chat.receiving import Account, Update
 from wakeful.delivery.chat.tables import AnswerRow, Chats
@@ -21,6 +20,7 @@ from wakeful.delivery.connector import scrubbed
 from wakeful.delivery.telegram.api import BotError
 from wakeful.errors import SchedulerError, StoreError
 from wakeful.kernel.engine.alerts import close_alert, open_alert
+from wakeful.services import Service
 
 if TYPE_CHECKING:
     from wakeful.delivery.telegram.connector import TelegramConnector
@@ -43,14 +43,14 @@ BROKEN = "This did not work: see the server's log."
 TROUBLE = {401: "the token is wrong", 404: "the token is wrong", 409: "another program receives with this token"}
 
 
-class Receiver:
+class Receiver(Service):
     """Receives for one connector while the engine runs."""
 
     def __init__(self, scheduler: Scheduler, connector: TelegramConnector) -> None:
+        super().__init__(f"receiving for {connector.name}", 0.0, retry=WAIT_S)
         self._scheduler = scheduler
         self._connector = connector
         self._api = connector.api
-        self._task: asyncio.Task[None] | None = None
         self._prepared = False
         self._troubled = ""
         self._alerted: bool | None = None  # None: one may be open from an earlier process
@@ -59,35 +59,17 @@ class Receiver:
     def _account(self) -> Account:
         return Account(self._connector.account, self._connector.name, self._scheduler.node_id)
 
-    def begin(self) -> None:
-        name = f"wakeful-{self._connector.name}"
-        self._task = asyncio.get_running_loop().create_task(self._loop(), name=name)
-
     async def end(self) -> None:
-        if self._task is None:
+        if not self.is_running:
             return
-        self._task.cancel()
-        await asyncio.gather(self._task, return_exceptions=True)
-        self._task = None
+        await super().end()
         account = self._account
         try:
             await self._scheduler.transact(lambda tx, _: receiving.give_up_lease(tx, account))
         except SchedulerError as error:
             log.debug("%s: the lease runs out by itself: %s", self._connector.name, error)
 
-    async def _loop(self) -> None:
-        while True:
-            try:
-                wait = await self._round()
-            except StoreError as error:
-                wait = self._note(f"database unavailable, receiving is retried: {error}")
-            except Exception:
-                log.exception("%s: unexpected error while receiving; retrying", self._connector.name)
-                wait = REFUSED_WAIT_S
-            if wait:
-                await sleep(wait)
-
-    async def _round(self) -> float:
+    async def run_once(self) -> float:
         """Take what is there, or wait for it; for how long to do nothing then."""
         account = self._account
         position = await self._scheduler.transact(lambda tx, _: receiving.take_lease(tx, account))
@@ -99,7 +81,7 @@ class Receiver:
         except BotError as error:
             return await self._refused(error)
         except TimeoutError:
-            return self._note(f"no answer within {POLL_LIMIT_S} s")
+            return self._say_once(f"no answer within {POLL_LIMIT_S} s")
         await self._well()
         for update in updates:
             if isinstance(update, dict) and isinstance(update.get("update_id"), int):
@@ -192,7 +174,7 @@ class Receiver:
     async def _refused(self, error: BotError) -> float:
         reason = TROUBLE.get(error.answered)
         text = scrubbed(str(error), self._connector)
-        self._note(f"{reason}: {text}" if reason is not None else text)
+        self._say_once(f"{reason}: {text}" if reason is not None else text)
         self._prepared = False
         if reason is None:
             return max(WAIT_S, min(error.retry_after or 0, 300))
@@ -208,7 +190,7 @@ class Receiver:
             await self._scheduler.transact(lambda tx, context: close_alert(tx, context, RECEIVING, name))
             self._alerted = False
 
-    def _note(self, text: str) -> float:
+    def _say_once(self, text: str) -> float:
         """Log trouble once, not every few seconds."""
         if text != self._troubled:
             log.warning("%s: %s", self._connector.name, text)

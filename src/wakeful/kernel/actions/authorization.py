@@ -12,8 +12,8 @@ from typing import NamedTuple
 
 from wakeful.counting import counted
 from wakeful.errors import InvalidJob, JobNotFound, NotAllowed, QuotaReached
-from wakeful.kernel.actions.drafts import Draft
 from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.hooks import Draft
 from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.rules.options import from_text
 from wakeful.store.interface import Transaction

@@ -31,17 +31,19 @@ from wakeful.kernel.actions.authorization import (
     refuse_unseen,
     size_of,
 )
-from wakeful.kernel.actions.drafts import Draft, changed_fields, check_payload, from_outside
+from wakeful.kernel.actions.drafts import changed_fields, check_payload, from_outside
 from wakeful.kernel.actions.lookup import find_run
-from wakeful.kernel.actions.recording import on_record, origin_of
+from wakeful.kernel.actions.proposing import refuse_proposed
+from wakeful.kernel.actions.recording import Origin, note, on_record, origin_of
 from wakeful.kernel.actions.stops import is_stopped, note_stops, refuse_stopped
 from wakeful.kernel.context import Context
+from wakeful.kernel.hooks import Draft
 from wakeful.kernel.kinds import Kinds
+from wakeful.kernel.model.job import Job, job_view
+from wakeful.kernel.model.run import Run, run_views
 from wakeful.kernel.rules.limits import refuse_too_often
 from wakeful.kernel.rules.options import from_text, to_text
 from wakeful.kernel.rules.policy import trigger_of, trigger_text
-from wakeful.kernel.views.history import view
-from wakeful.kernel.views.models import Job, Run, job_view
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState
 from wakeful.triggers import Trigger
@@ -122,7 +124,9 @@ def create_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerm
     (job_id,) = job_actions.add_jobs(tx, context, [draft], "error", terms.zone)
     if not enabled:
         pausing.disable_job(tx, context, ids.job_text(job_id), own=rights.owned is not None)
-    return _view(tx, job_id)
+    view = _view(tx, job_id)
+    _note(tx, _alone(context, rights), "add", job_id)
+    return view
 
 
 def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, *, enabled: bool | None) -> Changed:
@@ -141,6 +145,7 @@ def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, 
     job, _ = found
     draft = _allowed(draft, rights, context.declared, job)
     refuse_admin_kind(rights, context.declared, job.kind)
+    refuse_proposed(rights, job)
     context.declared.refuse_managed(job)
     refuse_unasked(rights, job, draft.options)
     refuse_said(tx, rights, draft.kind, draft.payload, job)
@@ -153,6 +158,7 @@ def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, 
         bounded = True
     draft = draft._replace(options=_with(draft.options, bounded=bounded), source=job.source)
     job_actions.add_jobs(tx, context, [draft], "update", zone)
+    _note_edit(tx, context, rights, found)
     action = _switch(tx, context, job.id, rights, enabled=enabled)
     return Changed(_view(tx, job.id), created=False, action=action)
 
@@ -162,6 +168,7 @@ def patch_job(tx: Transaction, context: Context, ref: str, changes: dict[str, An
     rights, zone = terms.rights, terms.zone
     job, state = own_job(tx, ref, rights)
     terms.condition.check(job.name, state)
+    refuse_proposed(rights, job)
     refuse_admin_kind(rights, context.declared, job.kind, str(changes.get("kind", job.kind)))
     if rights.owner is not None and changes.get("owner", rights.owner) != rights.owner:
         message = f"{rights.owner} cannot give its jobs to another owner."
@@ -183,6 +190,7 @@ def patch_job(tx: Transaction, context: Context, ref: str, changes: dict[str, An
     if changes:
         context.declared.refuse_managed(job)
         job_actions.update_job(tx, context, ids.job_text(job.id), changes, revision=None, zone=zone)
+        _note_edit(tx, context, rights, (job, state))
     action = _switch(tx, context, job.id, rights, enabled=enabled)
     return Changed(_view(tx, job.id), created=False, action=action)
 
@@ -274,6 +282,26 @@ def _switch(tx: Transaction, context: Context, job_id: int, rights: Rights, *, e
     return None
 
 
+def _note(tx: Transaction, origin: Origin, what: str, job_id: int, run_id: int | None = None) -> None:
+    """Keep who did what cannot be undone."""
+    found = tx.jobs.definitions([job_id]).get(job_id)
+    if found is not None:
+        note(tx, origin, what, found, run_id)
+
+
+def _alone(context: Context, rights: Rights) -> Origin:
+    """The origin of an action of its own, beside others of the same request."""
+    return Origin(rights.caller, rights.via, context.new_id())
+
+
+def _note_edit(tx: Transaction, context: Context, rights: Rights, before: tuple[JobDef, JobState]) -> None:
+    """Keep who changed a job, where it was changed."""
+    job, state = before
+    now = tx.jobs.by_id(job.id)
+    if now is not None and now[1].revision != state.revision:
+        _note(tx, _alone(context, rights), "edit", job.id)
+
+
 def _view(tx: Transaction, job_id: int) -> Job:
     found = tx.jobs.by_id(job_id)
     assert found is not None  # noqa: S101 - written in this transaction
@@ -294,7 +322,9 @@ def run_job(tx: Transaction, context: Context, ref: str, payload: Any, rights: R
         text = check_payload(payload, kind)
         refuse_said(tx, rights, job.kind, text, job)
         refuse_more(tx, rights, len(text))
-    return _run(tx, run_actions.run_now(tx, context, ids.job_text(job.id), payload))
+    run_id = run_actions.run_now(tx, context, ids.job_text(job.id), payload)
+    _note(tx, _alone(context, rights), "run", job.id, run_id)
+    return _run(tx, run_id)
 
 
 def retry_run(tx: Transaction, context: Context, run_id: int, rights: Rights) -> Run:
@@ -302,29 +332,40 @@ def retry_run(tx: Transaction, context: Context, run_id: int, rights: Rights) ->
     refuse_stopped(tx, rights, find_run(tx, run_id)[:2])
     given = tx.runs.details_of([run_id]).get(run_id)
     refuse_more(tx, rights, len(given.payload or "") if given is not None else 0)
-    return _run(tx, run_actions.retry_run(tx, context, run_id))
+    again = run_actions.retry_run(tx, context, run_id)
+    return _noted(tx, context, rights, "retry", again)
 
 
 def cancel_run(tx: Transaction, context: Context, run_id: int, rights: Rights) -> Run:
     ensure_own_run(tx, run_id, rights)
     run_actions.cancel_run(tx, context, run_id)
-    return _run(tx, run_id)
+    return _noted(tx, context, rights, "cancel", run_id)
 
 
-def approve_run(tx: Transaction, context: Context, run_id: int, note: str | None, rights: Rights) -> Run:
+def approve_run(tx: Transaction, context: Context, run_id: int, said: str | None, rights: Rights) -> Run:
     """Say yes; the run that goes on."""
     ensure_own_run(tx, run_id, rights)
-    return _run(tx, run_actions.approve_run(tx, context, run_id, rights.caller, note))
+    again = run_actions.approve_run(tx, context, run_id, rights.caller, said)
+    return _noted(tx, context, rights, "approve", again)
 
 
-def reject_run(tx: Transaction, context: Context, run_id: int, note: str | None, rights: Rights) -> Run:
+def reject_run(tx: Transaction, context: Context, run_id: int, said: str | None, rights: Rights) -> Run:
     """Say no; the run that ended."""
     ensure_own_run(tx, run_id, rights)
-    run_actions.reject_run(tx, context, run_id, rights.caller, note)
-    return _run(tx, run_id)
+    run_actions.reject_run(tx, context, run_id, rights.caller, said)
+    return _noted(tx, context, rights, "reject", run_id)
+
+
+def _noted(tx: Transaction, context: Context, rights: Rights, what: str, run_id: int) -> Run:
+    """The run, after keeping who did that to it."""
+    run = _run(tx, run_id)
+    job_id = ids.number_of("job", run.job_id)
+    if job_id is not None:
+        _note(tx, _alone(context, rights), what, job_id, run_id)
+    return run
 
 
 def _run(tx: Transaction, run_id: int) -> Run:
     row = tx.runs.get(run_id)
     assert row is not None  # noqa: S101 - written in this transaction
-    return view(tx, [row])[0]
+    return run_views(tx, [row])[0]

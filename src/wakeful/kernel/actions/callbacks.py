@@ -32,16 +32,16 @@ KEY = "callback_key"
 
 def callback_token(tx: Transaction, run_id: int) -> str:
     """The token with which the end of this run, and of no other, may be reported. Needs a transaction that writes."""
-    key = tx.journal.get_meta([KEY]).get(KEY)
+    key = tx.facts.of([KEY]).get(KEY)
     if key is None:
         key = secrets.token_hex(32)
-        tx.journal.set_meta({KEY: key})
+        tx.facts.put({KEY: key})
     return _token(key, run_id)
 
 
 def verify(tx: Transaction, run_id: int, token: str) -> bool:
     """Whether the token is that run's; takes as long for a wrong one as for the right one."""
-    key = tx.journal.get_meta([KEY]).get(KEY)
+    key = tx.facts.of([KEY]).get(KEY)
     expected = _token(key if key is not None else "", run_id)
     return hmac.compare_digest(expected.encode(), token.encode("utf-8", "replace")) and key is not None
 

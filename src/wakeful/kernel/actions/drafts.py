@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import json
 from types import EllipsisType
-from typing import Any, NamedTuple, Unpack
+from typing import Any, Unpack
 
 from wakeful import ids
 from wakeful.errors import InvalidJob, InvalidTrigger
+from wakeful.kernel.hooks import Draft
 from wakeful.kernel.kinds import Kind, Kinds
-from wakeful.kernel.rules.option_types import JobOptions
+from wakeful.kernel.rules.option_fields import JobOptions
 from wakeful.kernel.rules.options import changed, from_text, read_options, to_text
 from wakeful.kernel.rules.outcome import clean
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.store.records import JobDef
-from wakeful.triggers import Ping, Trigger
+from wakeful.triggers import Trigger
 from wakeful.triggers.base import TimedTrigger
+from wakeful.triggers.fields import MOST_RUNS
 
 MAX_PAYLOAD = 1024 * 1024
 MAX_NAME = 200
@@ -51,18 +53,6 @@ class NewJob:
 
     def __repr__(self) -> str:
         return f"<NewJob {self.name} {self.trigger!r}>"
-
-
-class Draft(NamedTuple):
-    """A requested job: validated, its next time not yet computed."""
-
-    name: str
-    trigger: Trigger
-    kind: str
-    payload: str
-    options: str
-    owner: str | None
-    source: str
 
 
 def draft(new: NewJob, source: str, kinds: Kinds) -> Draft:
@@ -131,9 +121,10 @@ def check_trigger(value: object) -> Trigger:
     if isinstance(value, TimedTrigger) and len(value.modifiers.days) > MOST_DATES:
         message = f"A trigger has {MOST_DATES} except dates at most, not {len(value.modifiers.days)}."
         raise InvalidTrigger(message, "except_dates")
-    if isinstance(value, Ping) and value.schedule is None:
-        message = 'A monitor needs to know when a ping is expected, such as {"ping": true, "every": "24h"}.'
-        raise InvalidTrigger(message, "schedule")
+    if (getattr(value, "max_runs", None) or 0) > MOST_RUNS:  # not every reader of JSON has longer numbers
+        raise InvalidTrigger(f"max_runs is {MOST_RUNS} at most.", "max_runs")
+    if value.lacks is not None:
+        raise InvalidTrigger(value.lacks, "schedule")
     return value
 
 

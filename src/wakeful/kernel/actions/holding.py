@@ -43,7 +43,7 @@ def hold_all(
     if hold.text == text:
         return Held(hold, None)
     tx.nodes.hold(hold.text)
-    tx.journal.emit("job", {"type": "held", **hold.to_dict()})
+    tx.events.emit("job", {"type": "held", **hold.to_dict()})
     return Held(hold, _record(tx, context, rights, HOLD, (text, hold.text)))
 
 
@@ -72,7 +72,7 @@ def take_back(tx: Transaction, context: Context, row: ActionRow, before: Any, le
         tx.nodes.hold(before["hold"])
         found = hold_of(before["hold"])
         assert found is not None  # noqa: S101 - just asked
-        tx.journal.emit("job", {"type": "held", **found.to_dict()})
+        tx.events.emit("job", {"type": "held", **found.to_dict()})
     return None
 
 
@@ -88,7 +88,7 @@ def _release(tx: Transaction, context: Context) -> bool:
     tx.nodes.hold(None)
     for hook in context.declared.hooks.released:
         hook(tx)
-    tx.journal.emit("job", {"type": "released"})
+    tx.events.emit("job", {"type": "released"})
     return put_back(tx)
 
 

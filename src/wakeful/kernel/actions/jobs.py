@@ -11,7 +11,7 @@ from typing import Any
 
 from wakeful.errors import ChangedSinceRead, InvalidTrigger, JobExists
 from wakeful.kernel.actions.chaining import chain, follows, rename_in_chains
-from wakeful.kernel.actions.drafts import Draft, changed_fields, check_flag
+from wakeful.kernel.actions.drafts import changed_fields, check_flag
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.actions.pausing import disable_job, job_event, resume_job
 from wakeful.kernel.actions.stops import note_given
@@ -19,8 +19,11 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import OF_A_JOB, UNSERVED, close_alerts
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.engine.lane_sizes import enter_lanes, leave_lanes
+from wakeful.kernel.engine.proposed import end_proposal, open_proposal
 from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.engine.turn import GONE, Ended, settle_all
+from wakeful.kernel.hooks import Draft
+from wakeful.kernel.model.job import Job, job_view
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, Result
 from wakeful.kernel.rules.passing import MERGED, REMOVED, Passed, let_old_pass, let_pass, why_waiting
@@ -34,10 +37,9 @@ from wakeful.kernel.rules.policy import (
     trigger_of,
     trigger_text,
 )
-from wakeful.kernel.views.models import Job, job_view
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState
-from wakeful.triggers import After, Once
+from wakeful.triggers import Once
 
 # -- adding and changing ----------------------------------------------------------------------------------------------
 
@@ -47,7 +49,6 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
     names = [draft.name for draft in drafts]
     taken = tx.jobs.taken(names) if if_exists == "error" else tx.jobs.names(names)
     new: list[tuple[JobDef, JobState]] = []
-    followers: list[JobDef] = []
     found: list[int] = []
     updated: list[tuple[JobDef, JobDef]] = []
     spread = _spread(context, [draft for draft in drafts if draft.name not in taken], tx.now)
@@ -56,8 +57,6 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
         if known is None:
             job, state = _place(tx, context, spread.get(draft.name, draft), zone)
             new.append((job, state))
-            if isinstance(draft.trigger, After):
-                followers.append(job)
             taken[draft.name] = job.id
             found.append(job.id)
         elif if_exists == "error":
@@ -67,17 +66,23 @@ def add_jobs(tx: Transaction, context: Context, drafts: Sequence[Draft], if_exis
             found.append(known)
             if if_exists == "update":
                 updated.append(_update_known(tx, context, known, new, draft=draft, zone=zone))
+    keep_new(tx, context, new)
+    move_lanes(tx, updated)
+    return found
+
+
+def keep_new(tx: Transaction, context: Context, new: Sequence[tuple[JobDef, JobState]]) -> None:
+    """Store jobs whose names are free, as they are given."""
     context.declared.refuse_reserved(tx, ((job.name, job.kind) for job, _ in new))
     context.declared.check_names(job for job, _ in new)
     tx.jobs.add(new)
     _note_stored(tx, context, [job for job, _ in new])
-    for job in followers:
-        chain(tx, job)
+    for job, _ in new:
+        if follows(job):
+            chain(tx, job)
     enter_lanes(tx, [job for job, _ in new])
-    move_lanes(tx, updated)
     if new:
-        tx.journal.emit("job", *[job_event("added", job) for job, _ in new])
-    return found
+        tx.events.emit("job", *[job_event("added", job) for job, _ in new])
 
 
 def _spread(context: Context, drafts: Sequence[Draft], now: int) -> dict[str, Draft]:
@@ -196,7 +201,7 @@ def change_all(
     for job, changed, state in moved:
         if changed.name != job.name:
             rename_in_chains(tx, job.name, changed.name)
-        tx.journal.emit("job", {**job_event("changed", changed), "revision": state.revision})
+        tx.events.emit("job", {**job_event("changed", changed), "revision": state.revision})
     return [changed for _, changed, _ in made]
 
 
@@ -288,8 +293,9 @@ def _place(tx: Transaction, context: Context, draft: Draft, zone: str) -> tuple[
     now = tx.now
     trigger = draft.trigger.resolved(now, zone)
     job = JobDef(
-        context.new_id(), draft.name, draft.kind, draft.owner, draft.source, trigger_text(trigger), draft.payload,
-        draft.options, now, now, None,
+        id=context.new_id(), name=draft.name, kind=draft.kind, owner=draft.owner, source=draft.source,
+        trigger=trigger_text(trigger), payload=draft.payload, options=draft.options, created_at=now, updated_at=now,
+        removed_at=None,
     )  # fmt: skip
     notes = add_note(None, thinned_note(trigger))
     state = JobState.new(job.id, notes, priority=from_text(draft.options).priority, counted_to=now)
@@ -309,6 +315,8 @@ def remove_job(tx: Transaction, context: Context, ref: str) -> int:
     """Remove the definition; a run in progress finishes, and history stays under its name."""
     job, state = find_job(tx, ref)
     drop_runs(tx, context, job, [run for run in tx.runs.open(job.id) if run.status == "queued"], GONE)
+    if (proposal := open_proposal(tx, job)) is not None:
+        end_proposal(tx, context, job, proposal, Result("cancelled", error=GONE))
     for run in tx.runs.open(job.id):
         if run.status == "waiting" and run.phase == APPROVAL:  # no question is left about what is gone
             settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error=GONE))])
@@ -333,5 +341,5 @@ def remove_job(tx: Transaction, context: Context, ref: str) -> int:
     tx.jobs.unchain(job.id)
     leave_lanes(tx, [job.id])
     close_alerts(tx, context, OF_A_JOB, [job.id], "the job was removed")
-    tx.journal.emit("job", job_event("removed", job))
+    tx.events.emit("job", job_event("removed", job))
     return job.id

@@ -10,8 +10,10 @@ from wakeful.kernel.actions.stops import note_going_on, note_stops
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import UNSERVED, close_alerts
 from wakeful.kernel.engine.ending import drop_runs
+from wakeful.kernel.engine.proposed import end_proposal, open_proposal
 from wakeful.kernel.engine.requeue import requeue_unreserved
 from wakeful.kernel.engine.stretches import keep_passed
+from wakeful.kernel.rules.outcome import Result
 from wakeful.kernel.rules.passing import BACKING_OFF, DISABLED, PAUSED, REPLACED, Passed, let_pass, why_waiting
 from wakeful.kernel.rules.pending import BY_HAND, FROM_OUTSIDE
 from wakeful.kernel.rules.policy import Next, add_note, alarm, next_start, pause_note, thinned_note, trigger_of
@@ -67,7 +69,7 @@ def disable_job(tx: Transaction, context: Context, ref: str, *, own: bool = Fals
     tx.jobs.save([state if state.run_id is not None else state._replace(due_at=None)])
     if waited:
         requeue_unreserved(tx)
-    tx.journal.emit("job", job_event("disabled", job))
+    tx.events.emit("job", job_event("disabled", job))
 
 
 def enable_job(tx: Transaction, context: Context, ref: str) -> None:
@@ -107,6 +109,8 @@ def resume_all(
     over = ("disabled", "failed", "failing", "stuck", "down")
     close_alerts(tx, context, over, [job.id for job, _ in resumed], "the job was resumed")
     for job, _ in resumed:
+        if (proposal := open_proposal(tx, job)) is not None:  # whoever resumes it has answered
+            end_proposal(tx, context, job, proposal, Result("noop"))
         hook = context.declared.declared(job.kind).resumed
         if hook is not None:
             hook(tx, context, job)
@@ -133,9 +137,9 @@ def job_event(what: str, job: JobDef) -> dict[str, object]:
 def _emit_many(tx: Transaction, what: str, jobs: Sequence[JobDef]) -> None:
     """One event each; of very many only their number, because readers get all events of one transaction at once."""
     if len(jobs) > MANY:
-        tx.journal.emit("job", {"type": f"{what}_many", "count": len(jobs)})
+        tx.events.emit("job", {"type": f"{what}_many", "count": len(jobs)})
     elif jobs:
-        tx.journal.emit("job", *[job_event(what, job) for job in jobs])
+        tx.events.emit("job", *[job_event(what, job) for job in jobs])
 
 
 def _paused(job: JobDef, state: JobState, note: str | None, now: int, passed: list[Passed]) -> JobState:

@@ -69,11 +69,17 @@ def keep(tx: Transaction, origin: Origin, what: str, changes: Sequence[Change]) 
     return ids.encode("act", origin.action) if changes else None
 
 
+def note(tx: Transaction, origin: Origin, what: str, job: JobDef, run_id: int | None = None) -> None:
+    """Keep who did something to a job that cannot be taken back, such as starting it."""
+    run = None if run_id is None else ids.run_text(run_id)
+    keep(tx, origin, what, [Change(job.id, job.name, ("run",), (None,), (run,))])
+
+
 def acknowledge(tx: Transaction, alert_id: int, origin: Origin) -> tuple[records.Alert, str | None]:
     """Acknowledge an alert; it stays open until the incident is over. AlertNotFound if there is none."""
     name = ids.encode("alr", alert_id)
-    is_new = tx.journal.ack_alert(alert_id, tx.now)
-    alert = tx.journal.alert(alert_id)
+    is_new = tx.alerts.ack(alert_id, tx.now)
+    alert = tx.alerts.get(alert_id)
     if alert is None:
         message = f"There is no alert {name}: see the list of open alerts."
         raise AlertNotFound(message)
@@ -89,10 +95,10 @@ def snooze(
         Change(alert.id, ids.encode("alr", alert.id), (UNTIL,), (alert.snoozed_until,), (until,)) for alert in alerts
     ]
     for alert in alerts:
-        tx.journal.snooze_alert(alert.id, until)
+        tx.alerts.snooze(alert.id, until)
     for job in jobs:
-        changes.append(Change(job.id, job.name, (OF_JOB,), (tx.journal.job_snoozed_until(job.id),), (until,)))
-        tx.journal.snooze_job(job.id, until)
+        changes.append(Change(job.id, job.name, (OF_JOB,), (tx.alerts.job_snoozed_until(job.id),), (until,)))
+        tx.alerts.snooze_job(job.id, until)
     return keep(tx, origin, SNOOZE, changes)
 
 
@@ -113,6 +119,6 @@ def _more(tx: Transaction, job_ids: Collection[int], queued: Sequence[int]) -> d
     """The rest of a job's state, where it has any: its queued runs, and its open alerts."""
     runs = {job_id: [run.id for run in tx.runs.open(job_id) if run.status == "queued"] for job_id in queued}
     alerts = defaultdict[int, list[int]](list)
-    for alert_id, job_id in tx.journal.open_alerts_about(list(job_ids)):
+    for alert_id, job_id in tx.alerts.open_about(list(job_ids)):
         alerts[job_id].append(alert_id)
     return {job_id: (runs.get(job_id), alerts.get(job_id)) for job_id in runs.keys() | alerts.keys()}

@@ -24,23 +24,24 @@ LONGEST = 200
 
 
 class RunToken(NamedTuple):
-    """A token of a run in progress: whose job it is, and which run."""
+    """A token of a run in progress: whose job it is, which run, and the kind of the job."""
 
     name: str
     run_id: int
+    kind: str
     role: str = ROLE
 
 
 def known_token(tx: Transaction, run_id: int) -> str | None:
     """The token of a run; None in a store that has no key yet."""
-    key = tx.journal.fact(KEY)
+    key = tx.facts.get(KEY)
     return None if key is None else _token(key, run_id)
 
 
 def run_token(tx: Transaction, run_id: int) -> str:
     """The token of a run. Needs a transaction that writes."""
-    if tx.journal.get_meta([KEY]).get(KEY) is None:
-        tx.journal.set_meta({KEY: secrets.token_hex(32)})
+    if tx.facts.of([KEY]).get(KEY) is None:
+        tx.facts.put({KEY: secrets.token_hex(32)})
     token = known_token(tx, run_id)
     assert token is not None  # noqa: S101 - the key was just written
     return token
@@ -64,7 +65,7 @@ def _in_progress(tx: Transaction, run_id: int) -> RunToken | None:
     if run is None or run.status != "active":
         return None
     job = tx.jobs.definitions([run.job_id]).get(run.job_id)
-    return None if job is None or job.owner is None else RunToken(job.owner, run_id)
+    return None if job is None or job.owner is None else RunToken(job.owner, run_id, job.kind)
 
 
 def _token(key: str, run_id: int) -> str:

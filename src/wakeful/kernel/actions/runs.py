@@ -11,16 +11,16 @@ from wakeful.errors import ScheduleTriggerError, StartRefused
 from wakeful.kernel.actions.drafts import check_payload
 from wakeful.kernel.actions.holding import refuse_held
 from wakeful.kernel.actions.lookup import find_job, find_run
+from wakeful.kernel.actions.proposing import Said, answer_proposal
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.ending import count_dropped, drop_runs, free_lanes, queue_runs
+from wakeful.kernel.engine.proposed import PROPOSED
 from wakeful.kernel.engine.turn import Ended, as_reported, settle_all
 from wakeful.kernel.rules.approval import APPROVAL, APPROVED, REJECTED, approvals, decided
 from wakeful.kernel.rules.outcome import Result
-from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.states import after
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
-from wakeful.triggers import Ping
 
 OF_ITSELF = ("schedule", "catch_up", "retry", "recovery")
 """Why runs start that nobody asked for."""
@@ -34,12 +34,7 @@ def run_now(tx: Transaction, context: Context, ref: str, payload: Any = None) ->
     A job that is over may be started by hand, one that was disabled may not.
     """
     job, state = find_job(tx, ref)
-    _refuse_monitor(job)
-    _refuse_busy(tx, context, job, state)
-    if not state.enabled and state.ended_at is None:
-        message = f"{job.name} is disabled: resume it first."
-        raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
-    _refuse_start(tx, context, job)
+    refuse_start_by_hand(tx, context, (job, state))
     run = RunRow.queued(context.new_id(), job, "manual", tx.now)
     tx.runs.add([run])
     if payload is not None:
@@ -47,6 +42,17 @@ def run_now(tx: Transaction, context: Context, ref: str, payload: Any = None) ->
         tx.runs.detail([RunDetails(run.id, payload=text)])
     _wake(tx, state)
     return run.id
+
+
+def refuse_start_by_hand(tx: Transaction, context: Context, pair: tuple[JobDef, JobState]) -> None:
+    """ScheduleTriggerError or StartRefused unless a person can start the job now."""
+    job, state = pair
+    _refuse_unstartable(context, job)
+    _refuse_busy(tx, context, job, state)
+    if not state.enabled and state.ended_at is None:
+        message = f"{job.name} is disabled: resume it first."
+        raise ScheduleTriggerError(message, {"job": job.name, "reason": "disabled"})
+    _refuse_start(tx, context, job)
 
 
 def run_alone_now(tx: Transaction, context: Context, ref: str, payload: Any = None) -> int:
@@ -68,7 +74,7 @@ def retry_run(tx: Transaction, context: Context, run_id: int) -> int:
     if job.removed_at is not None:
         message = f"{job.name} was removed: its runs cannot be tried again."
         raise ScheduleTriggerError(message, {**about, "reason": "removed"})
-    _refuse_monitor(job)
+    _refuse_unstartable(context, job)
     if run.status != "done":
         message = f"{ids.run_text(run_id)} is {run.status}: only a finished run can be tried again."
         raise ScheduleTriggerError(message, {**about, "reason": "already_running"})
@@ -129,13 +135,13 @@ def note_refused(tx: Transaction, context: Context, name: str) -> None:
     hook = context.declared.declared(found[0].kind).by_hand if found is not None else None
     refused = hook(tx, context, found[0]) if found is not None and hook is not None else None
     if found is not None and refused is not None:
-        tx.journal.skip([SkipRow(found[0].id, refused.reason, 1, tx.now, refused.detail)])
+        tx.skips.count([SkipRow(found[0].id, refused.reason, 1, tx.now, refused.detail)])
 
 
-def _refuse_monitor(job: JobDef) -> None:
-    if isinstance(trigger_of(job.trigger), Ping):
-        message = f"{job.name} is a monitor: it runs elsewhere and is pinged, so there is nothing to start here."
-        raise ScheduleTriggerError(message, {"job": job.name, "reason": "monitor"})
+def _refuse_unstartable(context: Context, job: JobDef) -> None:
+    why = context.declared.declared(job.kind).not_started
+    if why is not None:
+        raise ScheduleTriggerError(f"{job.name} {why}", {"job": job.name, "reason": job.kind})
 
 
 def _wake(tx: Transaction, state: JobState) -> None:
@@ -153,10 +159,12 @@ def cancel_run(tx: Transaction, context: Context, run_id: int) -> str:
     if run.status == "done":
         message = f"{ids.run_text(run_id)} has already ended as {run.outcome}."
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "done"})
-    if run.status == "active":
+    if run.reason == PROPOSED:
+        answer_proposal(tx, context, run, Said(REJECTED, "hand"))
+    elif run.status == "active":
         tx.runs.ask_cancel(run_id)
     elif run.status == "waiting":
-        if state.run_id != run_id:  # one of several that a monitor waits for
+        if state.run_id != run_id:  # one of several whose ends are waited for
             tx.jobs.save([state._replace(run_id=run_id)])
         settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error="cancelled by hand"))])
     else:
@@ -199,8 +207,12 @@ def end_waiting(tx: Transaction, context: Context, run_id: int, result: Result) 
 def approve_run(tx: Transaction, context: Context, run_id: int, by: str, note: str | None = None) -> int:
     """The question is answered with yes: the run ends as deferred and the same slot goes on; the new run's id.
 
-    One transaction: after a crash either the question is still open or the new run is queued, never neither.
+    One transaction: after a crash either the question is still open or the new run is queued, never neither. A job that
+    its owner proposed starts by its times from now on; its question ends as it is.
     """
+    if (proposal := _proposal(tx, run_id)) is not None:
+        answer_proposal(tx, context, proposal, Said(APPROVED, by, note))
+        return run_id
     job, state, run = _open_question(tx, run_id)
     about = {"job": job.name, "run": ids.run_text(run_id)}
     if job.removed_at is not None or not state.enabled:
@@ -219,10 +231,19 @@ def approve_run(tx: Transaction, context: Context, run_id: int, by: str, note: s
 
 def reject_run(tx: Transaction, context: Context, run_id: int, by: str, note: str | None = None) -> None:
     """The question is answered with no: the run is cancelled, counts as no error, and the next slot comes as usual."""
+    if (proposal := _proposal(tx, run_id)) is not None:
+        answer_proposal(tx, context, proposal, Said(REJECTED, by, note))
+        return
     job, state, run = _open_question(tx, run_id)
     said = _decide(tx, (job, run), REJECTED, by, note)
     why = f"rejected by {said['by']}" + (f": {said['note']}" if said["note"] else "")
     settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error_type="Rejected", error=why))])
+
+
+def _proposal(tx: Transaction, run_id: int) -> RunRow | None:
+    """The run, if a job was proposed by it."""
+    run = find_run(tx, run_id)[2]
+    return run if run.reason == PROPOSED else None
 
 
 def _open_question(tx: Transaction, run_id: int) -> tuple[JobDef, JobState, RunRow]:
@@ -242,7 +263,7 @@ def _decide(tx: Transaction, pair: tuple[JobDef, RunRow], verdict: str, by: str,
     said = approvals(record)[-1]
     tx.runs.detail([RunDetails(run.id, approval=record)])
     about = {"run": run.id, "job_id": job.id, "job": job.name}
-    tx.journal.emit("run", {"type": verdict, **about, "by": said["by"], "note": said["note"]})
+    tx.events.emit("run", {"type": verdict, **about, "by": said["by"], "note": said["note"]})
     return said
 
 

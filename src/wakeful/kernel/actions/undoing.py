@@ -35,6 +35,7 @@ from wakeful.kernel.engine.stretches import keep_passed, take_back
 from wakeful.kernel.rules.passing import DISABLED, PAUSED, REMOVED, Passed, let_pass, why_waiting
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.undoing import (
+    FINAL,
     TAKEN_BACK_BY,
     UNDO_MS,
     Standing,
@@ -56,6 +57,17 @@ DONE = {
     "remove": "removed",
     "acknowledge": "acknowledged",
 }
+FINAL_WORDS = {
+    "run": "a start is not taken back; cancel the run instead",
+    "retry": "an attempt is not taken back; cancel the run instead",
+    "cancel": "a run that was cancelled has ended; retry it instead",
+    "approve": "an approval is not taken back; cancel the run instead",
+    "reject": "a rejection is not taken back; run the job again instead",
+    "add": "remove the job instead",
+    "edit": "change the job back instead",
+    "drain": "end the draining instead",
+    "undrain": "drain the node again instead",
+}
 APPLY = "apply"  # an action that did several things
 
 
@@ -76,6 +88,9 @@ def undoable(tx: Transaction, action_id: int) -> None:
         raise ActionNotFound(message)
     if head.undone == head.subjects:
         message = f"{name} was undone already, by {head.undone_by}."
+        raise CannotUndo(message)
+    if head.what in FINAL:
+        message = f"{name} cannot be undone: {FINAL_WORDS[head.what]}."
         raise CannotUndo(message)
     if tx.now - head.at > UNDO_MS:
         message = (
@@ -107,7 +122,7 @@ class _Undo:
         subjects = [row.subject for row in rows]
         self.states = tx.jobs.states(subjects)  # locked from here on
         self.jobs = tx.jobs.definitions(subjects)
-        self.newer = tx.actions.newer(subjects, rows[0].id, but=SNOOZE)  # a snooze changes no job
+        self.newer = tx.actions.newer(subjects, rows[0].id, but={SNOOZE, *FINAL})  # a snooze changes no job
         self.restored: list[ActionRow] = []
         self.kept: dict[str, str] = {}
         self.changed: list[JobState] = []
@@ -128,7 +143,7 @@ class _Undo:
             if hook is not None:
                 hook(self.tx, self.context, job)
         if self.events:
-            self.tx.journal.emit("job", *self.events)
+            self.tx.events.emit("job", *self.events)
         self.changed, self.passed, self.events, self.resumed, self.stopped = [], [], [], [], []
 
     def _state_of(self, row: ActionRow) -> JobState | None:
@@ -165,14 +180,14 @@ class _Undo:
             self.kept[row.name] = why
 
     def _unsee(self, row: ActionRow, left: Standing) -> str | None:
-        done = self.tx.journal.unack_alert(row.subject, left["acked_at"])
+        done = self.tx.alerts.unack(row.subject, left["acked_at"])
         return None if done else f"{row.name} is over, or was acknowledged again since: left as it is"
 
     def _wake(self, row: ActionRow, before: Standing, left: Standing) -> str | None:
         if OF_JOB in left:
-            done = self.tx.journal.unsnooze_job(row.subject, left[OF_JOB], before[OF_JOB])
+            done = self.tx.alerts.unsnooze_job(row.subject, left[OF_JOB], before[OF_JOB])
         else:
-            done = self.tx.journal.unsnooze_alert(row.subject, left[UNTIL], before[UNTIL])
+            done = self.tx.alerts.unsnooze(row.subject, left[UNTIL], before[UNTIL])
         return None if done else f"{row.name} is over, or was snoozed or announced since: left as it is"
 
     def _bring_back(self, row: ActionRow, before: Standing, left: Standing) -> str | None:

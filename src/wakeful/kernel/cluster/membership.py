@@ -15,12 +15,12 @@ from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.errors import StoreLocked
-from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
 from wakeful.kernel.engine.recovery import Recovered, crash_all
 from wakeful.kernel.engine.requeue import requeue_served
-from wakeful.kernel.parking import serves
+from wakeful.kernel.rules.lease_times import LeaseTimes
+from wakeful.kernel.rules.parking import serves
 from wakeful.store.presence import myself, surely_gone
 from wakeful.store.records import NodeRow
 from wakeful.store.schema_version import known_schemas
@@ -61,8 +61,8 @@ class Beat(NamedTuple):
 
 def beat(tx: Transaction, node_id: int, blocked_ms: int) -> Beat:
     """Record that this node is alive, and for how long its loop has been blocked."""
-    now = tx.journal.database_now()
-    draining = tx.journal.beat(node_id, now, now - blocked_ms)
+    now = tx.facts.database_now()
+    draining = tx.members.beat(node_id, now, now - blocked_ms)
     return Beat(alive=draining is not None, draining=bool(draining))
 
 
@@ -102,26 +102,26 @@ class Look(NamedTuple):
 
 def take_over_silent(tx: Transaction, context: Context, observer: PeerObserver) -> Look:
     """Take over from nodes that have been silent for a lease."""
-    now, times = tx.journal.database_now(), context.lease
-    tx.journal.correct_seen(now)
+    now, times = tx.facts.database_now(), context.lease
+    tx.members.correct_seen(now)
     taken = []
-    for silent in tx.journal.silent(now - times.lease_ms):
+    for silent in tx.members.silent(now - times.lease_ms):
         if (
             silent.id != context.id
             and not observer.heard_lately(silent.id)
-            and tx.journal.take_over(silent, context.id, now)
+            and tx.members.take_over(silent, context.id, now)
         ):
             seconds = times.lease_ms // 1000
             why = f"Node {silent.name} was silent for more than {seconds} s; another node took over its runs."
             _take_over_runs(tx, context, silent, why)
             taken.append(silent.name)
-    for stalled in tx.journal.stalled(now - times.given_up_ms):
-        if stalled.id != context.id and tx.journal.take_over(stalled, context.id, now):
+    for stalled in tx.members.stalled(now - times.given_up_ms):
+        if stalled.id != context.id and tx.members.take_over(stalled, context.id, now):
             why = f"The event loop of node {stalled.name} was blocked for 10 minutes; another node took over its runs."
             _take_over_runs(tx, context, stalled, why)
             taken.append(stalled.name)
-    left = tx.journal.alive()
-    _alert_stalled(tx, context, {row.id for row in tx.journal.stalled(now - times.stalled_ms)}, left)
+    left = tx.members.alive()
+    _alert_stalled(tx, context, {row.id for row in tx.members.stalled(now - times.stalled_ms)}, left)
     leases = [row.seen_at + times.lease_ms - now for row in left if row.id != context.id]
     return Look(taken, left, max(min(leases, default=times.lease_ms), 0) + SOON_MS)
 
@@ -132,7 +132,7 @@ def _take_over_runs(tx: Transaction, context: Context, dead: NodeRow, why: str) 
 
 
 def _alert_stalled(tx: Transaction, context: Context, stalled: set[int], rows: Iterable[NodeRow]) -> None:
-    reported = {alert.key for alert in tx.journal.open_alerts() if alert.kind == "stalled"}
+    reported = {alert.key for alert in tx.alerts.all_open() if alert.kind == "stalled"}
     for row in rows:
         key = alert_key("stalled", row.name)
         if row.id in stalled and key not in reported:
@@ -152,7 +152,7 @@ def take_runs(tx: Transaction, context: Context, runs: list[RunRow]) -> int:
 
 def earlier_lives(tx: Transaction, context: Context, name: str) -> list[NodeRow]:
     """The incarnations of that name that ended without signing off; StoreLocked if one of them is alive."""
-    now, found = tx.journal.database_now(), tx.journal.earlier(name)
+    now, found = tx.facts.database_now(), tx.members.earlier(name)
     for node in found:
         if now - node.seen_at < context.lease.lease_ms and not surely_gone(node.id, json.loads(node.details)):
             ago = f"{(now - node.seen_at) / 1000:.0f} s ago"
@@ -167,10 +167,10 @@ def recover_name(tx: Transaction, context: Context, name: str, alive: Collection
     `alive`: runs that outlived a stop in threads of this very process; they are this incarnation's now.
     """
     tx.runs.adopt(sorted(alive), context.id)
-    now = tx.journal.database_now()
+    now = tx.facts.database_now()
     runs: list[RunRow] = []
     for earlier in earlier_lives(tx, context, name):
-        if tx.journal.take_over(earlier, context.id, now):
+        if tx.members.take_over(earlier, context.id, now):
             runs += tx.runs.of_nodes([earlier.id])
     take_runs(tx, context, runs)
     requeue_served(tx, context)
@@ -179,8 +179,8 @@ def recover_name(tx: Transaction, context: Context, name: str, alive: Collection
 
 def join(tx: Transaction, context: Context, name: str, details: str) -> None:
     """Become a node, by the database's clock."""
-    now = tx.journal.database_now()
-    tx.journal.join(NodeRow(context.id, name, now, now, None, details))
+    now = tx.facts.database_now()
+    tx.members.join(NodeRow(context.id, name, now, now, None, details))
     close_alert(tx, context, "dead_node", name)
 
 
@@ -192,7 +192,7 @@ def own_details(context: Context) -> str:
 
 def served_elsewhere(tx: Transaction, key: str) -> bool:
     """Whether a live node can run jobs parked on `key`."""
-    for other in tx.journal.serving():
+    for other in tx.members.serving():
         details = json.loads(other.details)
         if serves(frozenset(details.get("kinds", ())), frozenset(details.get("labels", ())), key):
             return True

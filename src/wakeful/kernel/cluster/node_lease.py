@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from wakeful.kernel.cluster.heartbeat import Heartbeat
-from wakeful.kernel.cluster.lease_times import LeaseTimes
 from wakeful.kernel.cluster.membership import Beat, Lease, PeerObserver, beat, take_over_silent
+from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.store import presence
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.errors import NodeNotAlive, NodeNotFound
-from wakeful.kernel.cluster.lease_times import LeaseTimes
+from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.triggers.moments import from_ms, iso, to_ms
 
 if TYPE_CHECKING:
@@ -79,8 +79,21 @@ NOTHING_SEEN = Seen()
 def list_nodes(tx: Transaction, seen: Seen, limit: int) -> list[Node]:
     """Nodes that have not left and the latest that have, the youngest last."""
     rows = tx.nodes.latest(limit)
-    names = tx.journal.node_names([row.taken_by for row in rows if row.taken_by is not None])
+    names = tx.nodes.names_of([row.taken_by for row in rows if row.taken_by is not None])
     return _infos(tx, seen, rows, rows[-1].id if rows else 0, names)
+
+
+def node_states(tx: Transaction, seen: Seen, limit: int) -> dict[str, bool]:
+    """Whether each node is alive, by name: those that have not left, and the latest that have, up to `limit`."""
+    rows = tx.nodes.latest(limit)[-limit:]
+    now = tx.now if tx.exclusive else tx.facts.database_now()
+    last = rows[-1].id if rows else 0
+    states = {
+        row.name: _one_node_state(row, last, seen) if tx.exclusive else _state(row, now, seen.times)
+        for row in sorted(rows, key=lambda row: row.stopped_at is None)
+        if not row.name.startswith(LONE_RUN)
+    }
+    return {name: state in ("alive", "draining") for name, state in sorted(states.items())}
 
 
 def find_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN) -> tuple[int, Node]:
@@ -93,8 +106,8 @@ def find_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN) -> tuple[in
         hint = f" Did you mean {near[0]!r}?" if near else ""
         message = f"There is no node {name!r}.{hint}"
         raise NodeNotFound(message)
-    names = tx.journal.node_names([row.taken_by] if row.taken_by is not None else [])
-    last = tx.journal.last_node()
+    names = tx.nodes.names_of([row.taken_by] if row.taken_by is not None else [])
+    last = tx.members.last()
     return row.id, _infos(tx, seen, [row], last.id if last is not None else row.id, names)[0]
 
 
@@ -115,10 +128,10 @@ def is_gone(tx: Transaction, node_id: int, seen: Seen) -> bool:
     if node_id == seen.own:
         return False
     if tx.exclusive:
-        last = tx.journal.last_node()
+        last = tx.members.last()
         return seen.holder is None or last is None or last.id != node_id
     row = tx.nodes.get(node_id)
-    return row is None or _state(row, tx.journal.database_now(), seen.times) in ("dead", "stopped", "silent")
+    return row is None or _state(row, tx.facts.database_now(), seen.times) in ("dead", "stopped", "silent")
 
 
 def is_served(tx: Transaction, seen: Seen) -> bool:
@@ -127,11 +140,11 @@ def is_served(tx: Transaction, seen: Seen) -> bool:
         return True
     if tx.exclusive:
         return seen.holder is not None
-    return bool(tx.nodes.living(tx.journal.database_now() - seen.times.lease_ms))
+    return bool(tx.nodes.living(tx.facts.database_now() - seen.times.lease_ms))
 
 
 def _infos(tx: Transaction, seen: Seen, rows: Sequence[NodeDetails], last: int, names: Mapping[int, str]) -> list[Node]:
-    now = tx.now if tx.exclusive else tx.journal.database_now()
+    now = tx.now if tx.exclusive else tx.facts.database_now()
     running = tx.nodes.running()
     found = []
     for row in _seen_now(tx, seen, rows, last) if tx.exclusive else rows:
@@ -144,7 +157,7 @@ def _infos(tx: Transaction, seen: Seen, rows: Sequence[NodeDetails], last: int, 
 
 def _seen_now(tx: Transaction, seen: Seen, rows: Sequence[NodeDetails], last: int) -> list[NodeDetails]:
     """Without heartbeats, the lock of the file shows that the last node is alive, and the store when it last was."""
-    at = tx.now if seen.holder is not None else int(tx.journal.get_meta(["alive_at"]).get("alive_at", "0"))
+    at = tx.now if seen.holder is not None else int(tx.facts.of(["alive_at"]).get("alive_at", "0"))
     return [row._replace(seen_at=max(at, row.seen_at)) if row.id == last else row for row in rows]
 
 

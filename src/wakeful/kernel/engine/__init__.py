@@ -1,1 +1,1 @@
-"""The running engine: sleep until something is due, settle what ended, claim what is due, recover what was cut off."""
+"""The transactions of the engine: claim what is due, settle what ended, recover what was cut off, alert."""

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.lines import Lines, turn_of
-from wakeful.kernel.kinds import Refused
-from wakeful.kernel.parking import FILE, GLOBAL_LANE, HANDLER, HOLD, SUSPECT_LANE, place_key
+from wakeful.kernel.hooks import Refused
 from wakeful.kernel.rules.options import OptionValues, from_text
+from wakeful.kernel.rules.parking import FILE, GLOBAL_LANE, HANDLER, HOLD, SUSPECT_LANE, place_key
 from wakeful.kernel.rules.policy import LATE_MS
 from wakeful.store.interface import Transaction
 from wakeful.store.nodes import hold_level
@@ -165,7 +165,7 @@ class Admission:
         since = state.next_at
         if state.ready_at is not None or since is None or self._tx.now - since <= LATE_MS:
             return state.ready_at is None
-        return not any(skip.reason == HELD and skip.last_at >= since for skip in self._tx.journal.skips(state.job_id))
+        return not any(skip.reason == HELD and skip.last_at >= since for skip in self._tx.skips.of(state.job_id))
 
     def _park(self, state: JobState, key: str, reason: str, detail: str | None) -> None:
         now = self._tx.now

@@ -8,11 +8,10 @@ there is no incident without its message, and no message without its incident.
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import NamedTuple
 
 from wakeful.counting import counted
 from wakeful.kernel.context import Context
-from wakeful.kernel.rules.alerting import OPENED, REPEATED, AlertRules, rules_from, to_send, to_send_at_end
+from wakeful.kernel.rules.alerting import OPENED, REPEATED, AlertRules, Notice, rules_from, to_send, to_send_at_end
 from wakeful.store.interface import Transaction
 from wakeful.store.records import Alert
 from wakeful.store.troubles import Troubles
@@ -50,15 +49,6 @@ OF_A_JOB = ("disabled", "failed", "failing", "stuck", "missed", "no_handler", "n
 UNSERVED = ("no_handler", "no_node")
 
 
-class Notice(NamedTuple):
-    """A message to write about an incident."""
-
-    alert: Alert
-    what: str  # opened, repeated or closed
-    rules: AlertRules
-    why: str | None = None  # why it is over
-
-
 def alert_key(kind: str, subject: object) -> str:
     """The key of an incident of that kind about a job's number, a node's name, or the like."""
     return f"{kind}:{subject}"
@@ -66,7 +56,7 @@ def alert_key(kind: str, subject: object) -> str:
 
 def alert_rules(tx: Transaction) -> AlertRules:
     """The settings of alerts."""
-    return rules_from(tx.journal.fact(RULES))
+    return rules_from(tx.facts.get(RULES))
 
 
 def open_alert(
@@ -83,14 +73,16 @@ def open_alert(
     if kind not in MEANINGS:
         message = f"There is no alert kind {kind!r}: list it, with its meaning, in `alerts` of its domain."
         raise ValueError(message)
-    snoozed = tx.journal.job_snoozed_until(job_id) if job_id is not None else None
+    snoozed = tx.alerts.job_snoozed_until(job_id) if job_id is not None else None
     if snoozed is not None and snoozed <= tx.now:
         snoozed = None
     new_id = context.new_id()
     key = alert_key(kind, subject)
-    alert, is_new = tx.journal.raise_alert(
-        Alert(new_id, key, kind, job_id, message, tx.now, tx.now, 1, None, None, None, snoozed, data)
-    )
+    found = Alert(
+        id=new_id, key=key, kind=kind, job_id=job_id, message=message, opened_at=tx.now, last_at=tx.now, times=1,
+        closed_at=None, acked_at=None, snoozed_until=snoozed, data=data,
+    )  # fmt: skip
+    alert, is_new = tx.alerts.open(found)
     if context.declared.hooks.alerted:
         rules = alert_rules(tx)
         if is_new and rules.to is not None and kind not in ALONE and _flaps(tx, context, alert, rules):
@@ -111,9 +103,10 @@ def _flaps(tx: Transaction, context: Context, alert: Alert, rules: AlertRules) -
     span = format_interval(rules.cooldown)
     message = f"This comes and goes, {counted(times, 'time')} within {span}: {alert.message}"
     seen = Alert(
-        context.new_id(), key, FLAPPING, alert.job_id, message, tx.now, tx.now, 1, None, None, None, None, None
-    )
-    flapping, is_new = tx.journal.raise_alert(seen._replace(snoozed_until=alert.snoozed_until))
+        id=context.new_id(), key=key, kind=FLAPPING, job_id=alert.job_id, message=message, opened_at=tx.now,
+        last_at=tx.now, times=1, closed_at=None, acked_at=None,
+    )  # fmt: skip
+    flapping, is_new = tx.alerts.open(seen._replace(snoozed_until=alert.snoozed_until))
     if is_new and to_send(rules, flapping, is_new=True, now=tx.now) is not None:
         _send(tx, context, Notice(flapping, OPENED, rules))
     return True
@@ -121,16 +114,16 @@ def _flaps(tx: Transaction, context: Context, alert: Alert, rules: AlertRules) -
 
 def end_flapping(tx: Transaction, context: Context) -> None:
     """Close what has neither come nor gone for a while; what has stayed open since then is announced."""
-    for flapping in tx.journal.open_alerts_of(FLAPPING):
+    for flapping in tx.alerts.open_of(FLAPPING):
         rules = alert_rules(tx)
         if tx.now - flapping.last_at < rules.cooldown:
             continue
         number = tx.of(Troubles).open_alert(flapping.key.partition(":")[2])
-        alert = tx.journal.alert(number) if number is not None else None
+        alert = tx.alerts.get(number) if number is not None else None
         if alert is None:
             _close(tx, context, flapping.key, f"it has not come back for {format_interval(rules.cooldown)}")
             continue
-        tx.journal.close_alert(flapping.key, tx.now)
+        tx.alerts.close(flapping.key, tx.now)
         what = to_send(rules, alert, is_new=True, now=tx.now)
         if what is not None and context.declared.hooks.alerted:
             _send(tx, context, Notice(alert, what, rules))
@@ -143,16 +136,16 @@ def close_alert(tx: Transaction, context: Context, kind: str, subject: object, w
 
 def reopen_alert(tx: Transaction, context: Context, alert_id: int) -> None:
     """The incident is not over after all; who was told that it is hears that it goes on."""
-    if not tx.journal.reopen_alert(alert_id):
+    if not tx.alerts.reopen(alert_id):
         return
-    alert, rules = tx.journal.alert(alert_id), alert_rules(tx)
+    alert, rules = tx.alerts.get(alert_id), alert_rules(tx)
     if alert is not None and context.declared.hooks.alerted and to_send_at_end(rules, alert, tx.now) is not None:
         _send(tx, context, Notice(alert, REPEATED, rules))
 
 
 def replace_alert(tx: Transaction, kind: str, subject: object) -> bool:
     """The incident has become another one, which is announced instead; True when it was open."""
-    return tx.journal.close_alert(alert_key(kind, subject), tx.now) is not None
+    return tx.alerts.close(alert_key(kind, subject), tx.now) is not None
 
 
 def close_alerts(
@@ -161,7 +154,7 @@ def close_alerts(
     """Close what is open of these kinds about these jobs."""
     keys = {alert_key(kind, job_id) for job_id in job_ids for kind in kinds}
     if len(keys) > FEW:
-        keys &= {alert.key for alert in tx.journal.open_alerts()}
+        keys &= {alert.key for alert in tx.alerts.all_open()}
     for key in sorted(keys):
         _close(tx, context, key, why)
 
@@ -169,27 +162,27 @@ def close_alerts(
 def close_forgotten(tx: Transaction, context: Context, job_ids: Collection[int]) -> None:
     """Close everything that is open about these jobs, which are gone."""
     over = set(job_ids)
-    for alert in tx.journal.open_alerts() if over else ():
+    for alert in tx.alerts.all_open() if over else ():
         if alert.job_id in over:
             _close(tx, context, alert.key, "the job is gone")
 
 
 def send_snoozed(tx: Transaction, context: Context, limit: int) -> int:
     """Announce alerts that are still open after their snooze; how many there were."""
-    over = tx.journal.snoozes_over(tx.now, limit) if context.declared.hooks.alerted else []
+    over = tx.alerts.snoozes_over(tx.now, limit) if context.declared.hooks.alerted else []
     rules = alert_rules(tx) if over else None
     for alert in over:
         assert rules is not None  # noqa: S101 - there is one to send
         what = to_send(rules._replace(cooldown=0), alert, is_new=False, now=tx.now)
         if what is None:
-            tx.journal.note_alert_awake(alert.id)
+            tx.alerts.note_awake(alert.id)
         else:
             _send(tx, context, Notice(alert, what, rules))
     return len(over)
 
 
 def _close(tx: Transaction, context: Context, key: str, why: str | None) -> bool:
-    alert = tx.journal.close_alert(key, tx.now)
+    alert = tx.alerts.close(key, tx.now)
     if alert is not None and context.declared.hooks.alerted:
         rules = alert_rules(tx)
         what = to_send_at_end(rules, alert, tx.now)
@@ -200,6 +193,6 @@ def _close(tx: Transaction, context: Context, key: str, why: str | None) -> bool
 
 def _send(tx: Transaction, context: Context, notice: Notice) -> None:
     # Noted first: what the message itself may open, such as that it has nowhere to go, finds this one announced.
-    tx.journal.note_alert_sent(notice.alert.id, tx.now)
+    tx.alerts.note_sent(notice.alert.id, tx.now)
     for hook in context.declared.hooks.alerted:
         hook(tx, context, notice)

@@ -24,11 +24,11 @@ def _start(tx: Transaction, context: Context, job_id: int, cause: RunRow) -> Non
     job, state = found
     if not state.enabled or state.paused:
         reason = "paused" if state.paused else "disabled"
-        tx.journal.skip([SkipRow(job_id, reason, 1, tx.now, None)])
+        tx.skips.count([SkipRow(job_id, reason, 1, tx.now, None)])
         return
     waiting = next((run for run in tx.runs.open(job_id) if run.status == "queued" and run.reason == "after"), None)
     if waiting is not None:
-        tx.journal.skip([SkipRow(job_id, "already_running", 1, tx.now, "one start is already waiting")])
+        tx.skips.count([SkipRow(job_id, "already_running", 1, tx.now, "one start is already waiting")])
         for hook in context.declared.hooks.joined:
             hook(tx, waiting, cause)
         return

@@ -18,17 +18,17 @@ from wakeful.kernel.engine.ending import count_dropped, drop_runs
 from wakeful.kernel.engine.lines import turn_of
 from wakeful.kernel.engine.missed import Found, Late, note_missed
 from wakeful.kernel.engine.replacing import look_at_active
-from wakeful.kernel.engine.silence import note_silence
 from wakeful.kernel.engine.stretches import keep_passed, was_started
-from wakeful.kernel.kinds import Refused
-from wakeful.kernel.parking import HOLD, is_lane
+from wakeful.kernel.hooks import Refused
 from wakeful.kernel.rules.limits import BELOW, limit_words, too_often
 from wakeful.kernel.rules.options import from_text
+from wakeful.kernel.rules.parking import HOLD, is_lane
 from wakeful.kernel.rules.passing import BACKING_OFF, BELOW_FLOOR, MERGED, Passed, let_pass
 from wakeful.kernel.rules.passing import MISSED as LOST
 from wakeful.kernel.rules.pending import (
     FROM_OUTSIDE,
     RETRY,
+    after_backing_off,
     covers_slots,
     instead_of_catching_up,
     overtaken,
@@ -48,7 +48,7 @@ from wakeful.kernel.rules.policy import (
 )
 from wakeful.store.interface import Transaction
 from wakeful.store.records import Given, JobDef, JobState, RunRow, SkipRow
-from wakeful.triggers import Ping, TimedTrigger
+from wakeful.triggers import TimedTrigger
 
 log = logging.getLogger("wakeful.engine")
 
@@ -118,9 +118,8 @@ class Claim:
         elif state.queued:
             self._look_at_queued(job, state)
         elif self._is_slot_due(state):
-            trigger = trigger_of(job.trigger)
-            if isinstance(trigger, Ping):
-                silence = note_silence(self._tx, self._context, job, state, trigger)
+            if trigger_of(job.trigger).reports:
+                silence = self._context.declared.hooks.overdue[job.kind](self._tx, self._context, job, state)
                 self._states.append(silence.state)
                 self._skips.append(silence.skip)
                 self._passes += silence.passed
@@ -160,8 +159,6 @@ class Claim:
         ready = [run for run in startable if run.due_at <= now]
         if ready:
             chosen = self._admission.first_with_room(job, state, sorted(ready, key=lambda run: (run.due_at, run.id)))
-            if slot_due and covers_slots(chosen, self._before(chosen)):
-                state = self._instead_of_catching_up(job, state)
             self._start_queued(job, state, chosen, first.get(chosen.id))
         elif slot_due:
             self._start_slot(job, state)
@@ -222,6 +219,12 @@ class Claim:
             return
         if lanes is None:
             return
+        if self._is_slot_due(state) and covers_slots(run, self._before(run)):  # not before it starts: it may never
+            state = self._instead_of_catching_up(job, state)
+        elif not self._is_slot_due(state):
+            state, passes = after_backing_off(job.trigger, state, self._tx.now)
+            self._passes += passes
+            self._skips += [SkipRow(job.id, BACKING_OFF, one.slots, self._tx.now, None) for one in passes]
         run = run._replace(
             kind=job.kind,
             status="active",
@@ -276,7 +279,7 @@ class Claim:
             closed = trigger.closed_slots(state.last_slot, due.slot)
             if closed:
                 self._skips.append(SkipRow(job.id, "outside_active_hours", closed, now, None))
-        run = RunRow(
+        run = RunRow(  # by position: every run pays for it, and names would double what it costs
             self._context.new_id(), job.id, job.kind, due.reason, due.slot, 1, None, None, None, "active", None,
             state.next_at or now, now, None, self._context.id, _text(lanes),
         )  # fmt: skip
@@ -325,7 +328,7 @@ class Claim:
     def _lose(self, job: JobDef, state: JobState, passed: int) -> None:
         """Let slots go that `catch_up` does not want. Nobody expected those to start that came during a hold."""
         since = state.next_at or self._tx.now
-        held = any(skip.reason == HELD and skip.last_at >= since for skip in self._tx.journal.skips(job.id))
+        held = any(skip.reason == HELD and skip.last_at >= since for skip in self._tx.skips.of(job.id))
         if not held:
             self._missed.append(Late(job.id, job.name, since))
         self._let_go(job, state, passed, HELD if held else LOST)
@@ -379,13 +382,14 @@ class Claim:
         tx.jobs.save_started([state for state in started if state.job_id not in self._failed] if failed else started)
         tx.runs.add(self._new)
         tx.runs.activate(self._woken)
-        tx.journal.skip([*self._skips, *self._admission.skips])
+        tx.skips.count([*self._skips, *self._admission.skips])
         keep_passed(tx, self._passes)
         if self._missed:
             note_missed(tx, self._context, Found(self._missed, len(self._missed)), MISSED)
         self._admission.write_lanes()
         if self.claimed:
-            tx.journal.emit("run", *[claimed.event() for claimed in self.claimed])
+            tx.events.count(*self.claimed)
+            tx.events.emit("run", *[claimed.event() for claimed in self.claimed])
         for job, run, why in self._dropped:
             drop_runs(tx, self._context, job, [run], why)
 

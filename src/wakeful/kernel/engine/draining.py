@@ -48,15 +48,15 @@ def _look(tx: Transaction, context: Context, after: int) -> int:
 
 def refuse_at_stop(tx: Transaction, context: Context, since: int) -> None:
     """Count what became due while this node was stopping, where no other node could start it."""
-    if tx.exclusive or all(node.id == context.id for node in tx.journal.serving()):
+    if tx.exclusive or all(node.id == context.id for node in tx.members.serving()):
         refuse_due(tx, context, since, "the server was stopping")
 
 
 def refuse_due(tx: Transaction, context: Context, after: int, why: str) -> int:
     """Count the starts that became due after that time as refused; how many there were."""
-    hidden = sorted(context.declared.hooks.internal)
+    hidden = context.declared.hooks.unstarted
     due = tx.jobs.late(tx.now, hidden, TOGETHER, after=after, but=DRAINING)
-    tx.journal.skip([SkipRow(job_id, DRAINING, 1, tx.now, why) for job_id, _, _ in due])
+    tx.skips.count([SkipRow(job_id, DRAINING, 1, tx.now, why) for job_id, _, _ in due])
     return len(due)
 
 

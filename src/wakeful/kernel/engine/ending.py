@@ -54,7 +54,7 @@ def end_runs(tx: Transaction, context: Context, endings: Sequence[Ending], *, an
     tx.runs.finish([item.settled.finish for item in endings])
     tx.runs.detail([item.settled.details for item in endings if item.settled.details is not None])
     queue_runs(tx, [run for item in endings for run in item.settled.queue])
-    tx.journal.skip([skip for item in endings for skip in item.settled.skips])
+    tx.skips.count([skip for item in endings for skip in item.settled.skips])
     keep_passed(tx, [passed for item in endings for passed in item.settled.passed])
     _change_alerts(tx, context, endings)
     if context.declared.hooks.ended or context.declared.hooks.delivers:
@@ -65,7 +65,8 @@ def end_runs(tx: Transaction, context: Context, endings: Sequence[Ending], *, an
     free_lanes(
         tx, [_without_kept(item) for item in endings]
     )  # last: no transaction waits for a row while it holds the lanes
-    tx.journal.emit("run", *[_event(item.job, item.run, item.settled.finish.outcome) for item in endings])
+    tx.events.count(*endings)
+    tx.events.emit("run", *[_event(item.job, item.run, item.settled.finish.outcome) for item in endings])
 
 
 def drop_runs(tx: Transaction, context: Context, job: JobDef, runs: Sequence[RunRow], why: str) -> None:

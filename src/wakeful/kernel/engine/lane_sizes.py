@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from wakeful.kernel.rules.option_fields import RESERVED_LANES
+from wakeful.kernel.rules.option_reading import RESERVED_LANES
 from wakeful.kernel.rules.options import from_text
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef
@@ -34,14 +34,14 @@ def leave_lanes(tx: Transaction, job_ids: Sequence[int], instead: Sequence[JobDe
 
 def size_all(tx: Transaction) -> None:
     """Put the sizes on record of jobs that were stored before sizes were: once, at the first start after that."""
-    if tx.journal.get_meta([FACT]):
+    if tx.facts.of([FACT]):
         return
     cursor = 0
     while found := tx.jobs.laned(cursor, BATCH):
         cursor = found[-1].id
         tx.lanes.leave([job.id for job in found])
         enter_lanes(tx, found)
-    tx.journal.set_meta({FACT: 1})
+    tx.facts.put({FACT: 1})
 
 
 def _bounded(lanes: dict[str, int]) -> dict[str, int]:

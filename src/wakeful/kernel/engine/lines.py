@@ -17,7 +17,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from wakeful.kernel.parking import GLOBAL_LANE, SUSPECT_LANE
+from wakeful.kernel.rules.parking import GLOBAL_LANE, SUSPECT_LANE
 from wakeful.store.interface import Transaction
 from wakeful.store.lanes import Waiter
 from wakeful.store.records import JobState

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import alert_rules, close_alert, open_alert
-from wakeful.kernel.parking import is_lane
 from wakeful.kernel.rules.alerting import many
+from wakeful.kernel.rules.parking import is_lane
 from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import spoken
 
@@ -66,7 +66,7 @@ def look_for_missed(tx: Transaction, context: Context, away_since: int | None = 
 
 def watch_missed(tx: Transaction, context: Context, lines: dict[str, int]) -> None:
     """Part of a sweep: close incidents that are over, and find new ones; `lines`: jobs by what they wait for."""
-    for alert in tx.journal.open_alerts_of(MISSED):
+    for alert in tx.alerts.open_of(MISSED):
         if not _still_missed(tx, alert):
             close_alert(tx, context, MISSED, alert.key.partition(":")[2])
     look_for_missed(tx, context)
@@ -86,7 +86,7 @@ def watch_missed(tx: Transaction, context: Context, lines: dict[str, int]) -> No
 
 def note_missed(tx: Transaction, context: Context, found: Found, why: str = "") -> None:
     """Open an incident for jobs that have none yet, or count the existing one again."""
-    known = {job_id: alert for alert in tx.journal.open_alerts_of(MISSED) for job_id in _data(alert)["jobs"]}
+    known = {job_id: alert for alert in tx.alerts.open_of(MISSED) for job_id in _data(alert)["jobs"]}
     again = {known[late.job_id].key: known[late.job_id] for late in found.jobs if late.job_id in known}
     for alert in again.values():
         subject = alert.key.partition(":")[2]
@@ -101,7 +101,7 @@ def note_missed(tx: Transaction, context: Context, found: Found, why: str = "") 
         message = f"{late.name} was due at {spoken(late.due_at)} and did not start within its grace of {grace}"
         open_alert(tx, context, MISSED, late.job_id, message, job_id=late.job_id, data=_text([late.job_id], 1))
         return
-    before = next((alert for alert in tx.journal.open_alerts_of(MISSED) if alert.job_id is None), None)
+    before = next((alert for alert in tx.alerts.open_of(MISSED) if alert.job_id is None), None)
     tracked: list[int] = _data(before)["jobs"] if before is not None else []
     if before is not None:
         counted = _data(before)["count"]
@@ -116,7 +116,7 @@ def note_missed(tx: Transaction, context: Context, found: Found, why: str = "") 
 
 
 def _overdue(tx: Transaction, context: Context, since: int) -> Found:
-    hidden = sorted(context.declared.hooks.internal)
+    hidden = context.declared.hooks.unstarted
     rows = tx.jobs.late(since, hidden, MOST)
     if not rows:
         return NONE

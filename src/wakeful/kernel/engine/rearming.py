@@ -64,7 +64,7 @@ def reanchor(tx: Transaction, context: Context, cursor: int) -> int:
         placed = context.declared.declared(job.kind).spread is not None  # its kind chose a moment of the period before
         trigger = begin_now(trigger_of(job.trigger), moments, tx.now, placed=placed)
         if trigger is not None:
-            changed.append(job._replace(trigger=trigger_text(trigger)))
+            changed.append(job._replace(trigger=trigger_text(trigger), updated_at=tx.now))
     states = tx.jobs.states([job.id for job in changed]) if changed else {}
     tx.jobs.define(*changed)
     tx.jobs.save([state._replace(revision=state.revision + 1) for state in states.values()])

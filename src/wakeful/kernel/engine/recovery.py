@@ -16,12 +16,11 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.engine.admission import SUSPECT_AFTER
 from wakeful.kernel.engine.alerts import close_alert
 from wakeful.kernel.engine.ending import Ending, end_runs
-from wakeful.kernel.engine.handlers import past_limit
 from wakeful.kernel.engine.requeue import requeue_served
 from wakeful.kernel.engine.turn import Ended, from_report, settle_all, succeeded
-from wakeful.kernel.parking import is_lane
 from wakeful.kernel.rules.options import OptionValues, from_text
-from wakeful.kernel.rules.outcome import GOES_ON, Result
+from wakeful.kernel.rules.outcome import GOES_ON, Result, past_limit
+from wakeful.kernel.rules.parking import is_lane
 from wakeful.kernel.rules.passing import MERGED, MISSED, Passed, has_grid, let_pass
 from wakeful.kernel.rules.policy import (
     FLOOR_MS,
@@ -182,7 +181,7 @@ def crash(job: JobDef, state: JobState, run: RunRow, context: Context, *, now: i
     alerts: tuple[AlertChange, ...] = ()
     if blamed and state.crashes >= SUSPECT_AFTER:
         state, alerts = count_failure(job, state, now)
-    wanted = state.enabled and not state.paused and options.on_crash != "skip"
+    wanted = state.enabled and not state.paused and options.recovers
     again = _again(job, state, run, context, now) if wanted else None
     if ended is not None and again is None and state.enabled and not state.queued:
         state = end(state, ended, now)
@@ -205,7 +204,7 @@ def _came_meanwhile(trigger: Trigger, state: JobState, now: int) -> int | None:
 def _fate_of_passed(trigger: Trigger, options: OptionValues, state: JobState, now: int) -> str:
     """What became of the slots that passed meanwhile: the run that recovers covers them, where they are caught up."""
     latest = trigger.latest_slot(state.counted_to, now) if state.counted_to < now else None
-    covered = options.on_crash != "skip" and (latest is None or catches_up(options, latest, now))
+    covered = options.recovers and (latest is None or catches_up(options, latest, now))
     return MERGED if covered else MISSED
 
 

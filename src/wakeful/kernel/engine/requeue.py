@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import UNSERVED, close_alerts
-from wakeful.kernel.parking import HOLD
+from wakeful.kernel.rules.parking import HOLD
 from wakeful.store.interface import Transaction
 
 LATEST = 2**62

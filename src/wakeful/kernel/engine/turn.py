@@ -17,7 +17,7 @@ from wakeful.kernel.engine.claimed import Claimed
 from wakeful.kernel.engine.ending import Ending, end_runs
 from wakeful.kernel.engine.requeue import requeue_served
 from wakeful.kernel.rules.approval import asked
-from wakeful.kernel.rules.option_fields import RESERVED_LANES
+from wakeful.kernel.rules.option_reading import RESERVED_LANES
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, WAITING, Result
 from wakeful.kernel.rules.pending import is_deferred
@@ -26,7 +26,6 @@ from wakeful.kernel.rules.settle import Settled, settle
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunRow, Standing
 from wakeful.store.reports import Report
-from wakeful.triggers import Ping, format_interval
 
 GONE = "the job was removed"
 #: Ends after which a run's work may still be done elsewhere: a report from there takes precedence.
@@ -64,7 +63,7 @@ def turn(tx: Transaction, context: Context, ended: Sequence[Ended], limit: int, 
         # The node's row is locked before anything else: a node that takes over locks it first too, so there is no
         # deadlock.
         if ended or context.only is not None:
-            standing = tx.journal.standing(context.id, parked=requeue)
+            standing = tx.members.standing(context.id, parked=requeue)
         else:  # in one question, because a claim waits for each
             standing, due = tx.jobs.due_for(context.id, tx.now, limit, parked=requeue)
     if requeue and limit and standing.parked and standing.draining is False:
@@ -91,10 +90,8 @@ def _too_late(job: JobDef, state: JobState, run: RunRow) -> Ended:
     result = Result("unknown", error="no report of its end arrived before its deadline")
     if run.phase == APPROVAL:
         result = Result("cancelled", error="it was not approved before its deadline")
-    trigger = trigger_of(job.trigger)
-    if isinstance(trigger, Ping):
-        grace = format_interval(trigger.grace_ms)
-        result = Result("timeout", error=f"it started, and no other ping came within its grace of {grace}")
+    if (why := trigger_of(job.trigger).unended) is not None:
+        result = Result("timeout", error=why)
     return Ended(job, state.revision, run, result)
 
 
@@ -184,7 +181,7 @@ def _ask(tx: Transaction, context: Context, item: Ended) -> None:
     record = asked(details.approval if details is not None else None, question, tx.now, item.result.about)
     tx.runs.ask(item.run.id, APPROVAL, item.job.payload, record)
     about = {"run": item.run.id, "job_id": item.job.id, "job": item.job.name}
-    tx.journal.emit("run", {"type": "approval_needed", **about, "question": question})
+    tx.events.emit("run", {"type": "approval_needed", **about, "question": question})
     message = f"{item.job.name} waits for a person to approve it: {question}"
     data = json.dumps({"run": item.run.id})
     open_alert(tx, context, APPROVAL, item.run.id, message, job_id=item.job.id, data=data)

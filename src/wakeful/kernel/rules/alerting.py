@@ -48,6 +48,15 @@ class AlertRules(NamedTuple):
 DEFAULTS = AlertRules()
 
 
+class Notice(NamedTuple):
+    """A message to write about an incident."""
+
+    alert: Alert
+    what: str  # opened, repeated or closed
+    rules: AlertRules
+    why: str | None = None  # why it is over
+
+
 def closer_look(kind: str, key: str, job: str | None) -> str | None:
     """The command that shows more about an incident, where there is one beside `wakeful alert show`."""
     if kind in _CLOSER:

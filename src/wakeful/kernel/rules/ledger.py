@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
-from wakeful.kernel.parking import parked_reason
+from wakeful.kernel.rules.parking import parked_reason
 from wakeful.kernel.rules.passing import (
     BACKING_OFF,
     BELOW_FLOOR,

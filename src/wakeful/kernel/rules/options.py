@@ -9,42 +9,13 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 from wakeful.errors import IntervalParseError, InvalidJob
-from wakeful.kernel.rules.option_fields import INTERNAL, OPTIONS, RETRY_DELAYS
-from wakeful.triggers.durations import format_interval
+from wakeful.kernel.rules.option_fields import INTERNAL, OPTIONS, OptionValues
+from wakeful.kernel.rules.option_reading import write_duration
 
-LADDER = (30_000, 60_000, 300_000, 900_000, 3_600_000)
-STUCK_LIMIT_MS = 7_200_000
-MAX_ERRORS = 5
-
-
-class OptionValues(NamedTuple):
-    """One job's choices; times in milliseconds."""
-
-    timeout: int = STUCK_LIMIT_MS
-    catch_up: str | int = "once"  # or how late a missed slot may still be run
-    overlap: str = "skip"
-    retry: tuple[int, ...] | None = None  # None: the trigger's own default (`once` retries, others do not)
-    retry_on: str = "transient"
-    backoff: tuple[int, ...] = LADDER
-    max_errors: int = MAX_ERRORS  # 0: never disabled
-    error_span: int = 0  # ... and not before they have gone on for so long
-    on_crash: str = "recover"
-    lanes: tuple[tuple[str, int], ...] = ()
-    labels: tuple[str, ...] = ()
-    approval: bool = False  # every start waits for a person
-    priority: int = 0  # who starts first of what is due, and of what waits for a lane: the higher
-    deliver: tuple[str, str] | None = None  # where its results are sent, and which of them
-    bounded: bool = False  # its trigger came from outside, and obeys the server's minimum interval
-
-    def retry_delays(self, trigger_type: str) -> tuple[int, ...]:
-        """After how long each further attempt at the same slot is made."""
-        if self.retry is not None:
-            return self.retry
-        return RETRY_DELAYS if trigger_type == "once" else ()
-
+__all__ = ["DEFAULTS", "OPTION_NAMES", "OptionValues", "as_written", "changed", "from_text", "read_options", "to_text"]
 
 DEFAULTS = OptionValues()
 
@@ -92,43 +63,29 @@ def from_text(text: str) -> OptionValues:
     """The options behind stored JSON. Cached by text: most jobs share a handful."""
     if text == "{}":
         return DEFAULTS
-    data = json.loads(text)
-    for name in ("retry", "backoff", "labels", "deliver"):
-        if data.get(name) is not None:
-            data[name] = tuple(data[name])
-    if "lanes" in data:
-        data["lanes"] = tuple((str(key), int(capacity)) for key, capacity in data["lanes"])
-    return OptionValues(**data)
+    return OptionValues(**{name: _tuples(value) for name, value in json.loads(text).items()})
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
 
 
 def as_written(options: OptionValues) -> dict[str, Any]:
     """Options as people write and read them."""
     if options == DEFAULTS:  # most are
         return {}
-    data: dict[str, Any] = json.loads(to_text(options))
-    for name in ("timeout", "catch_up", "error_span"):
-        if isinstance(data.get(name), int):
-            data[name] = _written(data[name])
-    if isinstance(options.catch_up, int):
-        data["catch_up"] = {"within": _written(options.catch_up)}
-    if "retry" in data or "retry_on" in data:
-        delays = [_written(ms) for ms in options.retry or ()]
-        data["retry"] = {"delays": delays, "on": data.pop("retry_on", options.retry_on)}
-    if "backoff" in data:
-        data["backoff"] = [_written(ms) for ms in options.backoff]
-    if "lanes" in data:
-        data["lanes"] = dict(options.lanes)
-    if options.deliver is not None:
-        data["deliver"] = {"to": options.deliver[0], "on": options.deliver[1]}
-    return data
+    found = {field.name: field.write(getattr(options, field.name)) for field in _ALL if _is_chosen(options, field.name)}
+    if _is_chosen(options, "retry") or _is_chosen(options, "retry_on"):
+        found["retry"] = {"delays": [write_duration(ms) for ms in options.retry or ()], "on": options.retry_on}
+    return dict(sorted(found.items()))
 
 
-def _written(ms: int) -> str | float:
-    """A duration as people write it; a fraction of a second is a number of seconds."""
-    return ms / 1000 if ms % 1000 else format_interval(ms)
+def _is_chosen(options: OptionValues, name: str) -> bool:
+    return bool(getattr(options, name) != getattr(DEFAULTS, name))
 
 
-_READERS = {field.name: field.read for field in (*OPTIONS, *INTERNAL)}
+_ALL = (*OPTIONS, *INTERNAL)
+_READERS = {field.name: field.read for field in _ALL}
 
 OPTION_NAMES = tuple(_READERS)
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from wakeful.counting import counted
 from wakeful.errors import SchedulerError
+from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import to_ms
 
 OUTCOMES = ("success", "noop", "skipped", "deferred", "error", "timeout", "crashed", "cancelled", "unknown")
@@ -204,6 +205,11 @@ def from_exception(error: BaseException) -> Result:
         transient=isinstance(error, TRANSIENT),
         until=error.until_ms if isinstance(error, TryAgain) else None,
     )
+
+
+def past_limit(limit_ms: int) -> Result:
+    """The verdict on a run that took longer than it may."""
+    return Result("timeout", error_type="Timeout", error=f"still running after {format_interval(limit_ms)}")
 
 
 def reported(error: str) -> Result:

@@ -2,8 +2,8 @@
 
 All slots of a job up to `counted_to` are accounted for, by runs and stretches. Code that lets slots pass records it
 here and moves `counted_to`. What is going on, such as a pause or a run in progress, is counted when it is read or
-when it ends. Triggers without a grid (`interval`, `once`, monitors, and those that ask for more than the floor allows)
-have no slots but those they were armed for.
+when it ends. Triggers without a grid (`interval`, `once`, those that expect reports, and those that ask for more than
+the floor allows) have no slots but those they were armed for.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Passed(NamedTuple):
 
 def has_grid(trigger: Trigger) -> bool:
     """Whether a trigger's slots follow from itself alone."""
-    if not trigger.timed or trigger.relative or trigger.type in ("once", "ping"):
+    if not trigger.timed or trigger.relative or trigger.type == "once" or trigger.reports:
         return False
     return (trigger.min_gap_ms() or FLOOR_MS) >= FLOOR_MS
 

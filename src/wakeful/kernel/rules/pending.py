@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wakeful.kernel.rules.limits import limit_words
 from wakeful.kernel.rules.options import OptionValues
-from wakeful.kernel.rules.passing import MERGED, MISSED, Passed, let_pass
+from wakeful.kernel.rules.passing import BACKING_OFF, MERGED, MISSED, Passed, has_grid, let_pass
 from wakeful.kernel.rules.policy import LATE_MS, catches_up, count_passed, too_late, trigger_of
 from wakeful.store.records import JobState, RunRow
 
@@ -66,3 +66,13 @@ def instead_of_catching_up(
     latest = trigger.latest_slot(before, now) or state.last_slot
     state, passes = let_pass(text, state, now, MERGED if catches_up(options, latest or 0, now) else MISSED)
     return state._replace(slot=None, next_at=None, last_slot=latest, missed=state.missed + passed), passes
+
+
+def after_backing_off(text: str, state: JobState, now: int) -> tuple[JobState, tuple[Passed, ...]]:
+    """A run that starts beside the schedule: slots that came during a backoff before it passed because of that."""
+    waits = state.backoff_until is not None and state.slot is not None and state.slot <= now
+    if not waits or not has_grid(trigger_of(text)):
+        return state, ()
+    state, passes = let_pass(text, state, now, BACKING_OFF)
+    missed = state.missed + sum(one.slots for one in passes)
+    return state._replace(slot=None, next_at=None, missed=missed), passes

@@ -147,11 +147,12 @@ def spaced_slots(trigger: Trigger, after: int) -> Iterator[int]:
 def begin_now(trigger: Trigger, stored: Collection[int], now: int, *, placed: bool) -> Trigger | None:
     """The trigger with its first time by the present clock; None where it is not about the moment it was stored.
 
-    `stored`: when that may have been, by a clock that was ahead. `placed`: or up to a period before.
+    `stored`: when that may have been, by a clock that was ahead. `placed`: or up to a period before. One that was
+    brought to an earlier clock before lies whole periods before the moment it was stored.
     """
     if isinstance(trigger, Every) and trigger.anchor_ms is not None and trigger.anchor_ms > now:
-        reach = trigger.interval_ms if placed else 1
-        if any(0 <= moment - trigger.anchor_ms < reach for moment in stored):
+        reach, anchor = trigger.interval_ms if placed else 1, trigger.anchor_ms
+        if any(moment >= anchor and (moment - anchor) % trigger.interval_ms < reach for moment in stored):
             return trigger.anchored_before(now)
     if isinstance(trigger, Interval) and trigger.start_ms is not None:
         begun = trigger.start_ms - trigger.interval_ms  # the first time of a schedule that begins with a wait

@@ -1,6 +1,6 @@
-"""What a report from outside means for a monitor, which is a job with the trigger `Ping`: pure.
+"""What a report from outside means for a job whose runs happen elsewhere, as its trigger says: pure.
 
-A monitor is down while `errors` is above 0: since its silence was noticed, since a failure was reported, or since a run
+It is down while `errors` is above 0: since its silence was noticed, since a failure was reported, or since a run
 that began did not end in time. One success brings it up.
 """
 
@@ -36,7 +36,7 @@ def _past_its_slot(state: JobState) -> JobState:
 
 
 class Verdict(NamedTuple):
-    """Where a monitor stands after a report, and what there is to say: None nothing, "" that it is up again."""
+    """Where the job stands after a report, and what there is to say: None nothing, "" that it is up again."""
 
     state: JobState
     message: str | None

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, GOES_ON, WAITING, Result
 from wakeful.kernel.rules.passing import ALREADY_RUNNING, MERGED, Passed, let_pass
-from wakeful.kernel.rules.pending import RETRY
+from wakeful.kernel.rules.pending import BY_HAND, RETRY
 from wakeful.kernel.rules.policy import (
     FLOOR_MS,
     NO_TIME_OF_ITS_OWN,
@@ -27,7 +27,7 @@ from wakeful.kernel.rules.policy import (
 )
 from wakeful.kernel.rules.reports import DOWN, expected_next, judge
 from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow, SkipRow
-from wakeful.triggers import Ping, Trigger
+from wakeful.triggers import Trigger
 from wakeful.triggers.moments import iso
 
 
@@ -73,7 +73,7 @@ def settle(
     if result.outcome == WAITING:
         return _wait(state, run, result)
     finish = Finish(run.id, "done", result.outcome, run.started_at, now, None)
-    if isinstance(trigger_of(job.trigger), Ping):
+    if trigger_of(job.trigger).reports:
         return _settle_report(job, state, run, result, now=now, rand=rand)
     if state.paused and result.outcome in ("success", "noop"):
         state = _without_pause(job, state, now)
@@ -85,6 +85,7 @@ def settle(
         again = None
     details = _details(run, result if merged is None else result._replace(error=merged))
     over = plan.ended is not None and again is None and not state.queued
+    backoff = state.backoff_until if run.reason in BY_HAND and not over else None
     # One copy for everything a good end changes: this is the hot path, and each copy costs as much as the decisions.
     state = state._replace(
         enabled=0 if over else state.enabled,
@@ -104,7 +105,7 @@ def settle(
     )
     if over and plan.ended:
         state = end(state, plan.ended, now)
-    state, alerts = _count_error(job, state, result, now, again=again)
+    state, alerts = _count_error(job, state, result, now, again=again, backoff=backoff)
     if over and result.outcome in FAILURES:
         message = f"{job.name} failed and will not run again: {result.error}"
         alerts = (*alerts, AlertChange("failed", message))
@@ -130,7 +131,7 @@ def _without_pause(job: JobDef, state: JobState, now: int) -> JobState:
 
 
 def _settle_report(job: JobDef, state: JobState, run: RunRow, result: Result, *, now: int, rand: float) -> Settled:
-    """The end of a run of a monitor: it happened elsewhere, so nothing is tried again, delayed or disabled."""
+    """The end of a run that was reported: it happened elsewhere, so nothing is tried again, delayed or disabled."""
     finish = Finish(run.id, "done", result.outcome, run.started_at, now, None)
     stopped = job.removed_at is not None or state.paused or not state.enabled
     coming = NO_TIME_OF_ITS_OWN if stopped else expected_next(trigger_of(job.trigger), state, result, now, rand)
@@ -192,7 +193,7 @@ def _again(
     reason, at = RETRY, now
     if result.approved:
         reason = APPROVAL
-    elif result.interrupted and options.on_crash != "skip":
+    elif result.interrupted and options.recovers:
         reason = "recovery"
     elif result.outcome == "deferred" and result.until is not None:
         at = max(result.until, began + FLOOR_MS)  # not a way around the floor
@@ -236,25 +237,42 @@ def _merged(again: RunRow, deferred: Sequence[RunRow]) -> str | None:
 
 
 def _count_error(
-    job: JobDef, state: JobState, result: Result, now: int, *, again: RunRow | None
+    job: JobDef, state: JobState, result: Result, now: int, *, again: RunRow | None, backoff: int | None
 ) -> tuple[JobState, tuple[AlertChange, ...]]:
-    """Errors in a row: they delay, and too many disable. An error that is tried again is not counted yet."""
+    """Errors in a row: they delay, and too many disable. An error that is tried again is not counted yet.
+
+    `backoff`: until when the job was backing off when a person started this run. It goes on as before.
+    """
     if result.outcome in ("success", "noop"):
         if not state.errors and state.last_error is None:
             return state, ()
         closed = (AlertChange("failing", None), AlertChange("stuck", None), AlertChange("failed", None))
         return state._replace(errors=0, last_error=None, failing_since=None), closed
-    if result.outcome not in FAILURES:
+    if result.outcome not in (*FAILURES, "unknown"):
         return state, ()
     state = state._replace(last_error=result.error)
+    if result.outcome == "unknown":  # it may have succeeded: no error, but nothing to call well either
+        return state, ()
     alerts: list[AlertChange] = []
     if result.outcome == "timeout":
         alerts.append(AlertChange("stuck", f"{job.name} ran past its limit: {result.error}"))
+    if again is not None and not state.errors and job.removed_at is None:  # told at once where one failure is enough
+        alerts.append(AlertChange("failing", f"{job.name} failed and is tried again: {result.error}", errors=1))
     if again is not None or job.removed_at is not None:
         return state, tuple(alerts)
+    if backoff is not None:
+        return _backing_off(state, backoff), tuple(alerts)
     state, more = fail_for_good(job, state, now)
     state = state._replace(due_at=_earliest(state.next_at, now if state.queued else None))
     return state, (*alerts, *more)
+
+
+def _backing_off(state: JobState, until: int) -> JobState:
+    """The state of a job whose next start is not before the end of this backoff."""
+    if state.next_at is None or until <= state.next_at:
+        return state
+    due = until if not state.queued else state.due_at
+    return state._replace(next_at=until, backoff_until=until, due_at=due)
 
 
 def fail_for_good(job: JobDef, state: JobState, at: int) -> tuple[JobState, tuple[AlertChange, ...]]:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from wakeful.clock import EARLIEST_MS
-from wakeful.kernel.parking import FILE, GLOBAL_LANE, HANDLER, HOLD, PLACE, SUSPECT_LANE, labels_of
+from wakeful.kernel.rules.parking import FILE, GLOBAL_LANE, HANDLER, HOLD, PLACE, SUSPECT_LANE, labels_of
 from wakeful.triggers.moments import iso
 
 #: What has been due for longer than this is late.
@@ -50,6 +50,14 @@ class Line(NamedTuple):
     since: int  # of the one that has waited longest
 
 
+class Failing(NamedTuple):
+    """A job that failed last, or whose last run did not report its end."""
+
+    job: str
+    since: int
+    unknown: bool = False
+
+
 class Unsteady(NamedTuple):
     """A job that fails often, though not always."""
 
@@ -82,7 +90,7 @@ class Facts(NamedTuple):
     runs: int = 0  # since midnight
     failed: int = 0
     more_runs: bool = False  # there were more than were counted
-    failing: tuple[tuple[str, int], ...] = ()  # jobs that failed last, and since when; without those with an alert
+    failing: tuple[Failing, ...] = ()  # without jobs that have an alert
     unsteady: tuple[Unsteady, ...] = ()
     undelivered: int = 0  # messages that were given up of late
 
@@ -196,10 +204,10 @@ def _failures(facts: Facts) -> str | None:
     """What failed and has not succeeded since, what did not arrive, and what fails too often."""
     parts = []
     if facts.failing:
-        name, since = min(facts.failing, key=lambda item: (item[1], item[0]))
+        name, since, unknown = min(facts.failing, key=lambda item: (item.since, item.job))
         ago = f"{span(facts.now - since)} ago"
         number = len(facts.failing)
-        one = f"{name} failed {ago} and has not succeeded since"
+        one = f"{name} {'ended as unknown' if unknown else 'failed'} {ago} and has not succeeded since"
         parts.append(one if number == 1 else f"{number:,} jobs failed and have not succeeded since, {name} {ago}")
     if facts.undelivered:
         were = "was" if facts.undelivered == 1 else "were"

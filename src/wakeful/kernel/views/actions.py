@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from wakeful import ids
-from wakeful.kernel.rules.undoing import UNDO_MS
+from wakeful.kernel.rules.undoing import FINAL, UNDO_MS
 from wakeful.store.actions import ActionHead
 from wakeful.triggers.moments import from_ms, iso, to_ms
 
@@ -18,7 +18,8 @@ class Action(NamedTuple):
     at: datetime
     what: str
     """`pause`, `resume`, `disable`, `remove`, `acknowledge`, `snooze`, `pause_all` and `resume_all` of everything,
-    `pause_workflow`, `resume_workflow`, `drain_workflow`, or `apply` where it was several things."""
+    `pause_workflow`, `resume_workflow`, `drain_workflow`, or `apply` where it was several things. What cannot be undone
+    is on record, too: `run`, `retry`, `cancel`, `approve`, `reject`, `add`, `edit`, `drain` and `undrain`."""
     actor: str
     """Who did it: a user, the name of a token, or that of a program's node."""
     via: str
@@ -27,6 +28,8 @@ class Action(NamedTuple):
     """The first job or alert it changed."""
     changed: int
     """How many it changed."""
+    undoable: bool
+    """Whether this is something that can be taken back, for a while."""
     undo_until: datetime | None
     """Until when it can be taken back; None when it cannot, or was."""
     undone_at: datetime | None
@@ -58,7 +61,8 @@ class Undone(NamedTuple):
 def action_view(head: ActionHead, now: int) -> Action:
     """An action as users see it."""
     open_until = head.at + UNDO_MS
-    can = head.undone < head.subjects and now <= open_until
+    undoable = head.what not in FINAL
+    can = undoable and head.undone < head.subjects and now <= open_until
     return Action(
         ids.encode("act", head.id),
         from_ms(head.at),
@@ -67,6 +71,7 @@ def action_view(head: ActionHead, now: int) -> Action:
         head.via,
         head.name,
         head.subjects,
+        undoable,
         from_ms(open_until) if can else None,
         from_ms(head.undone_at) if head.undone_at is not None else None,
         head.undone_by,

@@ -39,12 +39,12 @@ class Audit:
         found = {**others, **{name: slots for name, slots in seen.items() if slots}}
         if found != before:
             text = json.dumps(dict(sorted(found.items())[:KEPT]))
-            await self._store.write(lambda tx: tx.journal.set_meta({UNACCOUNTED: text}))
+            await self._store.write(lambda tx: tx.facts.put({UNACCOUNTED: text}))
 
 
 def found_slots(tx: Transaction) -> Mapping[str, int]:
     """How many slots have no record, as far as it was looked, by job."""
-    found: Mapping[str, int] = json.loads(tx.journal.fact(UNACCOUNTED) or "{}")
+    found: Mapping[str, int] = json.loads(tx.facts.get(UNACCOUNTED) or "{}")
     return found
 
 

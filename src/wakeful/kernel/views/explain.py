@@ -9,21 +9,22 @@ from wakeful import ids
 from wakeful.counting import counted
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN, Seen, is_gone, is_served
 from wakeful.kernel.engine.draining import all_drain
-from wakeful.kernel.parking import HOLD
+from wakeful.kernel.model.job import job_view
+from wakeful.kernel.model.stories import STANDINGS, STARTED_WHEN, STORIES, Subject
 from wakeful.kernel.rules.approval import APPROVAL, approvals
 from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import GOES_ON
+from wakeful.kernel.rules.parking import HOLD
 from wakeful.kernel.rules.pending import BY_HAND, FROM_OUTSIDE
 from wakeful.kernel.rules.policy import next_start, trigger_of
-from wakeful.kernel.views.models import job_view
+from wakeful.kernel.rules.retrying import overtaken_retry
 from wakeful.kernel.views.readiness import why_not_now
 from wakeful.kernel.views.reasons import REASONS, STARTED_BY, waits_for
-from wakeful.kernel.views.stories import STANDINGS, STARTED_WHEN, STORIES, Subject
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import status_at_rest
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
-from wakeful.triggers import After, Once, Ping, TimedTrigger, format_interval, iso
+from wakeful.triggers import After, Once, TimedTrigger, format_interval, iso
 from wakeful.triggers.moments import spoken
 from wakeful.triggers.zones import place_named
 
@@ -75,8 +76,8 @@ class _Story:
     def of_job(self, state: JobState) -> Explanation:
         tx, job = self.tx, self.job
         last = _last_run(tx, state)
-        skips = tx.journal.skips(job.id)
-        verb = "is" if isinstance(self.trigger, Ping) else "runs"
+        skips = tx.skips.of(job.id)
+        verb = "is" if self.trigger.reports else "runs"
         view = job_view(tx, (job, state))
         sentences = [f"{job.name} {verb} {view.schedule}."]
         sentences += self._future(state)
@@ -86,7 +87,7 @@ class _Story:
             sentences.append(
                 f"{counted(state.missed, 'scheduled time')} passed without a run of {_its(state.missed)} own."
             )
-        open_alerts = [alert for alert in tx.journal.alerts(job.id) if alert.closed_at is None]
+        open_alerts = [alert for alert in tx.alerts.latest(job_id=job.id) if alert.closed_at is None]
         sentences += [_stop(f"Alert since {self.when(alert.opened_at)}: {alert.message}") for alert in open_alerts]
         sentences += [_stop(f"Note: {note}") for note in view.notes]
         facts = {
@@ -158,7 +159,7 @@ class _Story:
         successor = self.tx.runs.successor(run.id)
         again = self.tx.runs.get(successor) if successor is not None else None
         if again is None:
-            return []
+            return self._overtaken(run)
         name = ids.run_text(again.id)
         if again.started_at is not None:
             return [f"It went on as {name}." if again.reason == APPROVAL else f"It was tried again as {name}."]
@@ -166,6 +167,14 @@ class _Story:
             return [f"It will be tried again as {name}, at {self.when(again.due_at)}."]
         why = _why(again, self.tx.runs.details(again.id))
         return [_stop(f"It was to be tried again as {name}, which ended as {again.outcome}{why}")]
+
+    def _overtaken(self, run: RunRow) -> list[str]:
+        """Why a failed run has no retry, where its job wants one."""
+        lost = overtaken_retry(self.trigger, from_text(self.job.options), run)
+        if lost is None:
+            return []
+        at, slot = map(self.when, lost)
+        return [f"It was not tried again: its next scheduled time, {slot}, is no later than the retry would be, {at}."]
 
     def _asked(self, entry: dict[str, Any]) -> str:
         asked = f"At {self.when(entry['asked_at'])} it asked: {entry['question']!r}"
@@ -230,7 +239,7 @@ class _Story:
     def _but_held(self, coming: list[str]) -> list[str]:
         """What is to come, as far as everything being held leaves it to."""
         held = self._held()
-        if not held or isinstance(self.trigger, Ping):
+        if not held or self.trigger.reports:
             return coming
         last = coming[-1].replace("It will run next at", "Its next time is").rstrip(".")
         return [*coming[:-1], f"{last}, but {_lower(held[0])}"]
@@ -255,8 +264,8 @@ class _Story:
         return f"{ids.run_text(run.id)} {how} {self.when(run.due_at)}: {self._because(run)}."
 
     def _next(self, state: JobState, slot: int, next_at: int) -> str:
-        if isinstance(self.trigger, Ping):
-            return f"A ping is expected at {self.when(slot)}; without one it is down at {self.when(next_at)}."
+        if (expected := self.trigger.expects(self.when(slot), self.when(next_at))) is not None:
+            return expected
         due = next_at <= self.tx.now
         text = f"It has been due since {self.when(next_at)}" if due else f"It will run next at {self.when(next_at)}"
         if due and all_drain(self.tx):
@@ -296,7 +305,7 @@ class _Story:
             return [f"It {GOES_ON[run.phase]} and cannot be stopped{which}; its job is busy until it ends."]
         if run is None or run.status != "waiting":
             return [f"It is running now{which}."]
-        if run.reason == "ping":
+        if self.trigger.reports:
             return [f"It has started elsewhere{which} and has not reported its end."]
         if run.phase == APPROVAL:
             return [f"It waits for approval{which}. Approve or reject it to go on."]
@@ -311,7 +320,7 @@ class _Story:
             return f"{who} records it as timed out."
         state = self.tx.jobs.states([self.job.id])[self.job.id]
         stopped = state.paused or not state.enabled or self.job.removed_at is not None
-        again = from_text(self.job.options).on_crash != "skip" and not stopped
+        again = from_text(self.job.options).recovers and not stopped
         return f"{who} records it as crashed and {'runs it again' if again else 'does not run it again'}."
 
     def _past(self, state: JobState, last: RunRow | None) -> list[str]:

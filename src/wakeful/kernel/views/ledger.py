@@ -131,7 +131,7 @@ def ledger_of_job(tx: Transaction, job: JobDef, state: JobState, since: int) -> 
 
 def kept_from(tx: Transaction) -> int:
     """Before this, slots are no longer on record."""
-    return int(tx.journal.fact(KEPT_FROM) or 0)
+    return int(tx.facts.get(KEPT_FROM) or 0)
 
 
 def account_of(tx: Transaction, job: JobDef, state: JobState, span: Span) -> Account:

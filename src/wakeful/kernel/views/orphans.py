@@ -19,6 +19,6 @@ def orphans(tx: Transaction, handled: Iterable[str] = ()) -> list[str]:
     if not names:
         return []
     served = set(handled)
-    for node in tx.journal.alive():
+    for node in tx.members.alive():
         served.update(json.loads(node.details).get("kinds", ()))
     return [name for name in names if name not in served]

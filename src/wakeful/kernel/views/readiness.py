@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.kernel.cluster.nodes import Seen, is_served
 from wakeful.kernel.engine.draining import DRAINING, all_drain
-from wakeful.kernel.parking import parked_reason
+from wakeful.kernel.rules.parking import parked_reason
 from wakeful.kernel.rules.passing import ALREADY_RUNNING, BACKING_OFF, DISABLED, PAUSED
 from wakeful.kernel.rules.policy import trigger_of
 
@@ -63,7 +63,7 @@ def why_queued(tx: Transaction, run_id: int, seen: Seen) -> Waits | None:
 def waits_as(tx: Transaction, states: Iterable[JobState]) -> Mapping[int, str]:
     """Why those wait that were due and refused for a time, by job."""
     refused = [state.job_id for state in states if _was_refused(state)]
-    return tx.journal.latest_skips(refused) if refused else {}
+    return tx.skips.latest(refused) if refused else {}
 
 
 def _was_refused(state: JobState) -> bool:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from wakeful.kernel.engine.silence import NO_PING, UNHEARD
-from wakeful.kernel.parking import FILE, GLOBAL_LANE, HANDLER, HOLD, PLACE, SUSPECT_LANE, labels_of
 from wakeful.kernel.rules.limits import BELOW
+from wakeful.kernel.rules.parking import FILE, GLOBAL_LANE, HANDLER, HOLD, PLACE, SUSPECT_LANE, labels_of
 
 REASONS = {
     "already_running": "its own previous run was still going",
@@ -18,8 +17,6 @@ REASONS = {
     "held": "everything was paused, so it waited",
     "draining": "no node was starting runs",
     "disabled": "it was disabled",
-    NO_PING: "no ping came in time",
-    UNHEARD: "no ping could be received when it was expected",
 }
 STARTED_BY = {
     "schedule": "its time had come",
@@ -29,7 +26,7 @@ STARTED_BY = {
     "recovery": "an earlier attempt was cut off",
     "after": "the job it follows had ended",
     "approval": "a person approved it",
-    "ping": "it reported in",
+    "proposed": "its owner asked a person to allow it",
 }
 
 

@@ -6,18 +6,18 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.errors import SlotNotFound
+from wakeful.kernel.model.run import run_views
 from wakeful.kernel.rules.ledger import NOT_DUE, UNACCOUNTED, Account, Fate, fate_of, fate_of_runs, open_parts
 from wakeful.kernel.rules.passing import has_grid
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.reigns import has_slot
-from wakeful.kernel.views.history import view
 from wakeful.kernel.views.ledger import account_of, kept_from, slot_run
 from wakeful.kernel.views.reasons import REASONS
 from wakeful.store.stretches import RAN, Span
 from wakeful.triggers.moments import from_ms, iso, to_ms
 
 if TYPE_CHECKING:
-    from wakeful.kernel.views.models import Run
+    from wakeful.kernel.model.run import Run
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState
 
@@ -67,7 +67,7 @@ def find_slot(tx: Transaction, job: JobDef, state: JobState, slot: int) -> Slot:
     """What became of that slot; SlotNotFound where the job has none there."""
     account = account_of(tx, job, state, Span(slot - 1, tx.now))
     rows = tx.slots.runs(job.id, Span(slot - 1, slot))
-    runs = view(tx, rows)
+    runs = run_views(tx, rows)
     kept = _without_run(tx, account, slot) if not rows or rows[0].attempt > 1 else None
     fate = fate_of_runs([slot_run(run) for run in rows], kept) if rows else kept
     if fate is None:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.kernel.cluster.nodes import LONE_RUN, Seen, is_served
+from wakeful.kernel.model.job import job_views
+from wakeful.kernel.model.outgoing import GIVEN_UP
 from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.lately import PRUNED, pruned_since
 from wakeful.kernel.rules.outcome import APPROVAL
 from wakeful.kernel.rules.steadiness import FEWEST, HABIT, RECENT, fails_often
-from wakeful.kernel.rules.verdict import Facts, Line, Unsteady
+from wakeful.kernel.rules.verdict import Facts, Failing, Line, Unsteady
 from wakeful.kernel.views.audit import found_slots
-from wakeful.kernel.views.models import job_views
-from wakeful.kernel.views.outgoing import GIVEN_UP
 from wakeful.store.troubles import Troubles
 from wakeful.triggers.moments import from_ms, to_ms
 from wakeful.triggers.zones import place_named
@@ -34,10 +34,10 @@ LATELY_MS = 7 * 86_400_000
 def standing(tx: Transaction, zone: str, seen: Seen, silence_ms: int, hidden: Sequence[str] = ()) -> Facts:
     """As the store is now, without jobs and runs of hidden kinds."""
     runs = tx.runs.open_counts(hidden)
-    unseen, seen_alerts = tx.journal.open_alert_counts(but=APPROVAL)  # a question is counted as the run that asks
+    unseen, seen_alerts = tx.alerts.count_awaited(but=APPROVAL)  # a question is counted as the run that asks
     due_since = tx.jobs.oldest_alarm()
     hold = hold_of(tx.nodes.held())
-    newest = tx.journal.newest_unacked_alert(but=APPROVAL) if unseen else None
+    newest = tx.alerts.newest_awaited(but=APPROVAL) if unseen else None
     facts = Facts(
         now=tx.now,
         served=_is_served(tx, seen),
@@ -63,16 +63,16 @@ def _with_failures(tx: Transaction, zone: str, hidden: Sequence[str], facts: Fac
     troubles = tx.of(Troubles)
     began, looked_at = tx.runs.started_count(ids.first_id_at(today), COUNTED, hidden)
     failed = troubles.failed_count(ids.first_id_at(today), FAILED_COUNTED, hidden)
-    gone, failed_and_gone = pruned_since(tx.journal.fact(PRUNED), today, hidden)
+    gone, failed_and_gone = pruned_since(tx.facts.get(PRUNED), today, hidden)
     often = [
         (name, troubles.last_ends(job_id, RECENT + HABIT))
-        for job_id, name in troubles.failed_often(week, FEWEST, LOOKED_AT, hidden)
+        for job_id, name in troubles.failed_often(FEWEST, LOOKED_AT, hidden)
     ]
     return facts._replace(
         runs=began + gone,
         failed=failed + failed_and_gone,
         more_runs=looked_at >= COUNTED,
-        failing=tuple(troubles.failing(NAMED, hidden)),
+        failing=tuple(Failing(*found) for found in troubles.failing(NAMED, hidden)),
         unsteady=tuple(
             Unsteady(name, sum(ends[:RECENT]), len(ends[:RECENT])) for name, ends in often if fails_often(ends)
         ),
@@ -93,12 +93,12 @@ def _is_served(tx: Transaction, seen: Seen) -> bool:
 
 def _with_life(tx: Transaction, seen: Seen, facts: Facts) -> Facts:
     """When a server was last seen alive, and whether any live one can start something."""
-    said = int(tx.journal.get_meta(["alive_at"]).get("alive_at", "0"))
+    said = int(tx.facts.of(["alive_at"]).get("alive_at", "0"))
     if tx.exclusive:
         since = seen.holder.get("since") if seen.holder is not None else None
         begun = since if isinstance(since, int) and since <= tx.now else 0  # ahead: by the clock before it was set back
         return facts._replace(heard_at=max(said, begun) or None)
-    now = tx.journal.database_now()
+    now = tx.facts.database_now()
     living = tx.nodes.living(now - seen.times.lease_ms)
     blocked = [node.name for node in living if node.loop_at is not None and now - node.loop_at >= seen.times.stalled_ms]
     return facts._replace(

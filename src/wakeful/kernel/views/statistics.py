@@ -49,7 +49,7 @@ def figures(tx: Transaction, hidden: Sequence[str] = ()) -> Figures:
         tx.jobs.overdue(tx.now, hidden),
         tx.jobs.next_alarm(),
         _lateness(tx.runs.lateness(day, MEASURED, hidden)),
-        tx.journal.open_alert_count(),
+        tx.alerts.count_open(),
     )
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+EVERY_DATE, EVERY_WEEKDAY = 0xFFFFFFFE, 0x7F
+
 
 class DayRule(NamedTuple):
     """The two day fields. Weekdays count from Sunday = 0; `dates` has bit n for the n-th."""
@@ -25,6 +27,18 @@ class DayRule(NamedTuple):
         by_date = self._by_date(first_weekday, length)
         by_weekday = self._by_weekday(first_weekday, length)
         return by_date & by_weekday if self.both else by_date | by_weekday
+
+    def simplified(self) -> DayRule:
+        """The same days, written one way: two expressions mean the same days where this is equal."""
+        rule = self
+        if rule.dates == EVERY_DATE:
+            rule = rule._replace(before_last=(), nearest=(), last_weekday=False)
+        if rule.weekdays == EVERY_WEEKDAY:
+            rule = rule._replace(nth=(), last=0)
+        full = (rule.dates == EVERY_DATE, rule.weekdays == EVERY_WEEKDAY)
+        if any(full) and not rule.both:
+            return DayRule(EVERY_DATE, (), (), False, EVERY_WEEKDAY, (), 0, True)  # noqa: FBT003 - its fields in order
+        return rule._replace(both=True) if any(full) else rule
 
     def _by_date(self, first_weekday: int, length: int) -> int:
         bits = self.dates >> 1 & (1 << length) - 1

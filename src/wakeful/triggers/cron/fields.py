@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from wakeful.errors import InvalidTrigger
-from wakeful.triggers.cron.days import DayRule
+from wakeful.triggers.cron.days import EVERY_DATE, EVERY_WEEKDAY, DayRule
 
 SHORTHANDS = {
     "@yearly": "0 0 1 1 *",
@@ -223,15 +223,15 @@ def _day_rule(in_month: str, in_week: str) -> DayRule:
         else:
             weekdays |= _part_bits(part, DAY_OF_WEEK)
     return DayRule(
-        dates=dates if in_month != "?" else 0xFFFFFFFE,
-        before_last=tuple(before_last),
-        nearest=tuple(nearest),
+        dates=dates if in_month != "?" else EVERY_DATE,
+        before_last=tuple(sorted(set(before_last))),
+        nearest=tuple(sorted(set(nearest))),
         last_weekday=last_weekday,
-        weekdays=weekdays if in_week != "?" else 0x7F,
-        nth=tuple(nth),
+        weekdays=weekdays if in_week != "?" else EVERY_WEEKDAY,
+        nth=tuple(sorted(set(nth))),
         last=last,
         both=in_month[0] in "*?" or in_week[0] in "*?",
-    )
+    ).simplified()
 
 
 def _days_before_last(part: str) -> int:

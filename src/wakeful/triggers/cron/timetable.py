@@ -11,6 +11,7 @@ local clock had come before, says both. Any other expression uses elapsed time: 
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Sequence
 from functools import lru_cache
 from itertools import pairwise
 
@@ -87,6 +88,26 @@ class Timetable:
             total += self._count_local(local, second + offset)
         return total
 
+    def count_each(self, bounds: Sequence[int]) -> list[int]:
+        """The same between each two seconds that follow each other."""
+        found: list[int] = []
+        first, beyond, bits = self._month
+        for after, until in pairwise(bounds):
+            begin, end, offset, mark = self._zone.segment(min(max(after + 1, FIRST_SECOND), LAST_SECOND - 1))
+            day, second = divmod(after + 1 + offset, DAY)
+            stop, last = divmod(until + 1 + offset, DAY)
+            if not first <= day < beyond:
+                first, beyond, bits = self._months.of(day)
+            steady = begin <= after < until < end - 1 and after + 1 + offset > mark
+            if not steady or stop >= beyond:  # the clock is moved, or the month ends
+                found.append(self.count(after, until))
+                continue
+            days = (bits >> day - first & (1 << stop - day) - 1).bit_count()
+            total = days * self._per_day
+            total += self._within(last) if bits >> stop - first & 1 else 0
+            found.append(total - (self._within(second) if bits >> day - first & 1 else 0))
+        return found
+
     def _next_beyond(self, end: int, about: int) -> int | None:
         """The first time at or after the change of offset at `end`, when none lies much before `about`.
 
@@ -140,8 +161,10 @@ class Timetable:
         """How many matching seconds the local clock shows on a day before one of its seconds."""
         day, second = divmod(local, DAY)
         first, _, bits = self._months.of(day)
-        if not bits >> day - first & 1:
-            return 0
+        return self._within(second) if bits >> day - first & 1 else 0
+
+    def _within(self, second: int) -> int:
+        """How many matching seconds a matching day has before one of its seconds."""
         index = bisect_left(self._minutes, second - self._last_second)
         whole = index * len(self._seconds)
         if index == len(self._minutes) or self._minutes[index] >= second:

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wakeful.errors import InvalidTrigger
-from wakeful.triggers.base import TimedTrigger
+from wakeful.triggers.base import TimedTrigger, Trigger
 from wakeful.triggers.modifiers import modifiers
 from wakeful.triggers.zones import settled_zone, zone_in_use, zone_name
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from typing import Unpack
 
     from wakeful.triggers.cron.timetable import Timetable
@@ -37,6 +38,27 @@ class Cron(TimedTrigger):
         read(expression)
         self._set(expression=" ".join(expression.split()), tz=zone_name(tz), modifiers=modifiers(**options))
 
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same schedule, however its expression is written: MON-FRI is 1-5."""
+        if type(other) is not type(self):
+            return NotImplemented
+        return self._meaning() == other._meaning()
+
+    def __hash__(self) -> int:
+        return hash(self._meaning())
+
+    def _meaning(self) -> tuple[object, ...]:
+        from wakeful.triggers.cron.fields import read
+
+        return read(self.expression), self.tz, self.modifiers
+
+    def resolved(self, now_ms: int, zone: str, keep: Trigger | None = None) -> Trigger:
+        """As any trigger is, with its expression as it is written now."""
+        found = super().resolved(now_ms, zone, keep)
+        if not isinstance(found, Cron) or found.expression == self.expression:
+            return found
+        return self._replaced(tz=found.tz, modifiers=found.modifiers)
+
     def min_gap_ms(self) -> int | None:
         from wakeful.triggers.cron.timetable import shortest_gap
 
@@ -53,6 +75,9 @@ class Cron(TimedTrigger):
     def _count(self, after: int, until: int) -> int:
         return self._timetable().count(after // 1000, until // 1000)
 
+    def _count_each(self, bounds: Sequence[int]) -> list[int]:
+        return self._timetable().count_each([bound // 1000 for bound in bounds])
+
     def _timetable(self) -> Timetable:
         """Found when first needed: a trigger that is only stored or shown never pays for it."""
         from wakeful.triggers.cron.timetable import timetable
@@ -67,8 +92,7 @@ class Cron(TimedTrigger):
     def _rhythm(self) -> str:
         from wakeful.triggers.cron.words import describe
 
-        words = describe(self.expression)
-        return f"{words}, {self.tz}" if self.tz else words
+        return describe(self.expression)
 
     def _rhythm_data(self) -> dict[str, Any]:
         return {"expression": self.expression}

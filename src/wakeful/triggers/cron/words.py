@@ -1,15 +1,18 @@
 """A cron expression in plain words: "weekdays at 09:00", "every hour on the half hour".
 
 Times of day come after the days ("Mondays at 09:00"), rhythms before them ("every 5 minutes on weekdays"). What has no
-good name is listed, never rounded to something nicer than the truth.
+good name is listed, never rounded to something nicer than the truth. The words can be typed back; where they would be
+read as another expression, the expression itself stands behind them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 
-from wakeful.triggers.cron.days import DayRule
+from wakeful.errors import InvalidTrigger
+from wakeful.triggers.cron.days import EVERY_DATE, DayRule
 from wakeful.triggers.cron.fields import Fields, members, read
 
 _DAYS = ("Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday")
@@ -19,9 +22,40 @@ _NTH = ("", "first", "second", "third", "fourth", "fifth")
 _MOST_LISTED = 6  # times of day; more than these are described as a rhythm
 
 
+@lru_cache(maxsize=2048)
 def describe(expression: str) -> str:
     """The whole expression in words, without its zone."""
     fields = read(expression)
+    words = _words(fields)
+    if _is_plain(fields):  # most expressions are, and a listing describes many
+        return words
+    meant, rhythm_alone = _read_back(words)
+    if rhythm_alone:  # a rhythm counts from some moment, unless it is said to follow the clock
+        words = f"{words} by the clock"
+    return words if meant == fields else f"{words} (cron {expression})"
+
+
+def _is_plain(fields: Fields) -> bool:
+    """Whether it is one time on some weekdays of every month, whose words are never read as anything else."""
+    once_a_day = all(field.bit_count() == 1 for field in (fields.seconds, fields.minutes, fields.hours))
+    return once_a_day and fields.fixed and fields.days.dates == EVERY_DATE and not (fields.days.nth or fields.days.last)
+
+
+def _read_back(words: str) -> tuple[Fields | None, bool]:
+    """What the words are read as, and whether they say nothing but a rhythm."""
+    from wakeful.triggers.sentences.expressions import expression  # which builds on this package
+    from wakeful.triggers.sentences.phrases import phrases
+    from wakeful.triggers.sentences.text import Text
+
+    text = Text(words)
+    parts, end = phrases(text)
+    try:
+        return (read(expression(parts)) if end == len(text) else None), set(parts) == {"pace"}
+    except InvalidTrigger:
+        return None, False
+
+
+def _words(fields: Fields) -> str:
     rhythm, times = _time(fields)
     days = _days(fields)
     if times:
@@ -35,7 +69,7 @@ def _time(fields: Fields) -> tuple[str, str]:
     """A rhythm ("every 5 minutes"), or else times of day ("at 09:00")."""
     seconds, minutes, hours = members(fields.seconds), members(fields.minutes), members(fields.hours)
     exact = f":{seconds[0]:02}" if seconds[0] and len(seconds) == 1 else ""
-    rhythm = _rhythm(minutes, hours, exact=bool(exact))
+    rhythm = _rhythm(minutes, hours, exact=bool(exact), fixed=fields.fixed)
     within = "" if len(seconds) == 1 else _within("second", seconds)
     if not rhythm:
         clock = [f"{hour:02}:{minute:02}{exact}" for hour in hours for minute in minutes]
@@ -47,21 +81,19 @@ def _time(fields: Fields) -> tuple[str, str]:
     return (f"{rhythm}, {within} of the minute" if within else rhythm), ""
 
 
-def _rhythm(minutes: Sequence[int], hours: Sequence[int], *, exact: bool) -> str:
-    """How minutes and hours go on, or nothing where a list of times says it better."""
+def _rhythm(minutes: Sequence[int], hours: Sequence[int], *, exact: bool, fixed: bool) -> str:
+    """How minutes and hours go on, or nothing where a list of times says it better.
+
+    A list says that the times are appointments; what is not `fixed` is a rhythm wherever it has words for one.
+    """
     first, last = f"{hours[0]:02}:{minutes[0]:02}", f"{hours[-1]:02}:{minutes[-1]:02}"
     run = len(hours) > 2 and _is_run(hours)
     step = _even_step(hours, 24)
-    if len(minutes) * len(hours) <= _MOST_LISTED and not (run and len(minutes) == 1):
+    few = len(minutes) * len(hours) <= _MOST_LISTED
+    if few and fixed and not (run and len(minutes) == 1):
         return ""
     if len(minutes) == 1:
-        if len(hours) == 24:
-            return f"every hour {_past(minutes[0])}" if not exact else f"every hour at :{minutes[0]:02}"
-        if run:
-            return f"every hour from {first} to {last}"
-        if step:
-            return f"every {step} hours" + (f" at :{minutes[0]:02}" if minutes[0] else "")
-        return ""
+        return _hourly(minutes[0], hours, exact=exact, few=few)
     pace = _within("minute", minutes)
     if len(hours) == 24:
         return pace if pace.startswith("every") else f"every hour {pace}"
@@ -70,6 +102,19 @@ def _rhythm(minutes: Sequence[int], hours: Sequence[int], *, exact: bool) -> str
     if _is_run(hours):
         return f"{pace if pace.startswith('every') else f'every hour {pace}'} from {first} to {last}"
     return f"{pace} in the hours {_runs([f'{hour:02}' for hour in range(24)], hours)}"
+
+
+def _hourly(minute: int, hours: Sequence[int], *, exact: bool, few: bool) -> str:
+    """The hours that have one time each."""
+    first, last = f"{hours[0]:02}:{minute:02}", f"{hours[-1]:02}:{minute:02}"
+    step, even = _step(hours), _even_step(hours, 24) > 0
+    if len(hours) == 24:
+        return f"every hour {_past(minute)}" if not exact else f"every hour at :{minute:02}"
+    if len(hours) > 2 and _is_run(hours):
+        return f"every hour from {first} to {last}"
+    if even:
+        return f"every {step} hours" + (f" at :{minute:02}" if minute else "")
+    return f"every {step} hours from {first} to {last}" if step > 1 and not few else ""
 
 
 def _within(unit: str, values: Sequence[int]) -> str:
@@ -102,7 +147,9 @@ def _days(fields: Fields) -> str:
     if not monthly:
         return f"{weekdays}{in_months}"
     if dates and (weekdays or dated_weekdays) and rule.both:
-        restricted = weekdays or f"the {' and the '.join(dated_weekdays)}"
+        restricted = (
+            " and the ".join([weekdays, *dated_weekdays]) if weekdays else f"the {' and the '.join(dated_weekdays)}"
+        )
         return f"{restricted} falling on the {' and the '.join(dates)}{of_months}"
     if not weekdays:
         return f"the {monthly}{of_months}"

@@ -96,8 +96,9 @@ def _begin(tx: Transaction, context: Context, row: WorkflowRow, handler: Handler
         return None
     number = handler.fixes + 1
     fix = FixRow(
-        context.new_id(), row.name, handler.name, attempt.id, row.version, number, "asked", context.id, tx.now, None,
-        json.dumps(dict(code.files), ensure_ascii=False),
+        id=context.new_id(), workflow=row.name, handler=handler.name, run_id=attempt.id, version=row.version,
+        number=number, status="asked", node=context.id, at=tx.now, ended_at=None,
+        before=json.dumps(dict(code.files), ensure_ascii=False),
     )  # fmt: skip
     tx.of(Fixes).add(fix)
     tx.of(Workflows).change_handler(row.name, handler.name, fixes=number)
@@ -201,4 +202,4 @@ def _locked(tx: Transaction, fix_id: int) -> FixRow | None:
 
 
 def _announce(tx: Transaction, workflow: str, what: str, fix_id: int) -> None:
-    tx.journal.emit("workflow", {"type": what, "workflow": workflow, "fix_id": fix_id})
+    tx.events.emit("workflow", {"type": what, "workflow": workflow, "fix_id": fix_id})

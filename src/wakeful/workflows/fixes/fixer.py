@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import inspect
 import json
 import logging
@@ -16,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from wakeful import clock
 from wakeful.child_processes import Listed
 from wakeful.errors import SchedulerError, StoreError
+from wakeful.services import Service
 from wakeful.threads import room
 from wakeful.workflows.fixes import deciding
 from wakeful.workflows.fixes.deciding import Apply, Ask, Code
@@ -46,44 +45,24 @@ class _Made(NamedTuple):
     workflow: Workflow | None = None
 
 
-class Fixer:
-    """A companion of a scheduler."""
+class Fixer(Service):
+    """Beside the engine: does one step for each workflow whose code failed."""
 
     def __init__(
         self, scheduler: Scheduler, registry: Registry, deploy: Callable[[Scheduler, Workflow], Awaitable[None]]
     ) -> None:
+        super().__init__("the search for corrections", IDLE_S)
         self._scheduler = scheduler
         self._registry = registry
         self._deploy = deploy
         self._offered: dict[int, Workflow] = {}  # corrections that only this process has
-        self._failed = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        self._failed = asyncio.Event()  # of the loop that runs now
-        self._registry.on_code_failed = self._failed.set
-        self._task = asyncio.ensure_future(self._go_on())
+        super().begin()
+        self._registry.on_code_failed = self.wake
 
-    async def end(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
-            await asyncio.gather(self._task, return_exceptions=True)
-            self._task = None
-
-    async def _go_on(self) -> None:
-        while True:
-            self._failed.clear()
-            stuck = False
-            try:
-                stuck = await self.look()
-            except SchedulerError as error:
-                log.warning("looking for corrections failed; trying again later: %s", error)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(LOOK_S if stuck else IDLE_S):
-                    await self._failed.wait()
-
-    async def look(self) -> bool:
-        """Do one step for each workflow whose code failed; whether there is any."""
+    async def run_once(self) -> float:
+        """Do one step for each workflow whose code failed; soon again if there is any."""
         stuck = False
         for workflow, version in self._registry.all():
             if workflow.auto_fix is None:
@@ -91,13 +70,13 @@ class Fixer:
             how = await self._how_stuck(workflow.name)
             stuck = stuck or how is not None
             if how == "hook":
-                await self._step(workflow, version)
-        return stuck
+                await self._take_step(workflow, version)
+        return LOOK_S if stuck else IDLE_S
 
     async def _how_stuck(self, name: str) -> str | None:
         return await self._scheduler.look(lambda tx: deciding.how_stuck(tx, name))
 
-    async def _step(self, workflow: Workflow, version: str) -> None:
+    async def _take_step(self, workflow: Workflow, version: str) -> None:
         code = self._code(workflow, version)
         step = await self._scheduler.transact(lambda tx, context: deciding.next_step(tx, context, workflow.name, code))
         if isinstance(step, Ask):
@@ -138,7 +117,7 @@ class Fixer:
                 applies=workflow.auto_fix_apply,
             )
         )  # fmt: skip
-        self._failed.set()
+        self.wake()
 
     async def _checked(self, workflow: Workflow, answer: Answer, before: Mapping[str, str]) -> _Made | None:
         """The answer as code of the same workflow, as far as that can be seen without running it; else NoAnswer."""

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from wakeful.store.session import Session
+from wakeful.store.rows import Rows, Verbs, where
 
 #: A correction in one of these is not over.
 OPEN = ("asked", "proposed", "accepted")
@@ -34,30 +33,24 @@ class FixRow(NamedTuple):
 _F = ", ".join(FixRow._fields)
 
 
-class Fixes:
+class Fixes(Verbs):
     """Verbs on corrections."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _fixes = Rows("workflow_fixes", FixRow)
 
     def add(self, row: FixRow) -> None:
-        self._session.insert_many("workflow_fixes", FixRow._fields, [row])
+        self._fixes.add(row)
 
     def get(self, fix_id: int) -> FixRow | None:
-        found = self._session.rows(f"SELECT {_F} FROM workflow_fixes WHERE id = ?", (fix_id,))
-        return FixRow._make(found[0]) if found else None
+        return self._fixes.one("WHERE id = ?", fix_id)
 
     def of(self, workflow: str, limit: int, before: int | None = None) -> list[FixRow]:
         """The newest first."""
-        where, params = "workflow = ?", list[object]([workflow])
-        if before is not None:
-            where, params = f"{where} AND id < ?", [workflow, before]
-        sql = f"SELECT {_F} FROM workflow_fixes WHERE {where} ORDER BY id DESC LIMIT ?"
-        return [FixRow._make(row) for row in self._session.rows(sql, (*params, limit))]
+        clause, params = where([("workflow = ?", workflow), ("id < ?", before)])
+        return self._fixes.all(f"{clause} ORDER BY id DESC LIMIT ?", *params, limit)
 
     def latest(self, workflow: str) -> FixRow | None:
-        found = self.of(workflow, 1)
-        return found[0] if found else None
+        return next(iter(self.of(workflow, 1)), None)
 
     def change(self, fix_id: int, **values: Any) -> None:
         names = ", ".join(f"{key} = ?" for key in values)

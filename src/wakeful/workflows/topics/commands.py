@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wakeful.cli.failures import WrongUse, say_note
-from wakeful.cli.opening import change, now_ms, read
-from wakeful.cli.place import Db, chosen
-from wakeful.cli.saying import say
-from wakeful.cli.tables import Column, Json, print_json, print_table
-from wakeful.cli.words import ago, count
+from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.opening import change, now_ms, read
+from wakeful.console.place import Db, Place, chosen
+from wakeful.console.saying import say
+from wakeful.console.tables import Column, Json, print_json, print_table
+from wakeful.console.words import ago, count
 from wakeful.errors import NotFound
 from wakeful.triggers.moments import read_moment
 from wakeful.workflows import input_actions, views
@@ -22,9 +22,9 @@ from wakeful.workflows.lookup import find_listed, find_workflow
 from wakeful.workflows.topics.tables import Topics
 
 if TYPE_CHECKING:
-    from wakeful import Scheduler
     from wakeful.kernel.cluster.nodes import Seen
     from wakeful.kernel.context import Context
+    from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
 
 events_app = typer.Typer()
@@ -100,15 +100,16 @@ def events(
     *,
     topic: Annotated[str | None, typer.Option("--topic", metavar="TOPIC", help="Only of this topic.")] = None,
     status: Annotated[
-        str | None, typer.Option("--status", metavar="STATUS", help="Only pending, reserved, consumed or skipped ones.")
+        str | None,
+        typer.Option("--status", metavar="STATUS", help="Only pending, reserved, consumed, skipped or parked ones."),
     ] = None,
     limit: Limit = 50,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
     """List events, newest first."""
-    if status not in (None, "pending", "reserved", "consumed", "skipped"):
-        raise WrongUse(f"--status is pending, reserved, consumed or skipped, not {status!r}.")
+    if status not in (None, "pending", "reserved", "consumed", "skipped", "parked"):
+        raise WrongUse(f"--status is pending, reserved, consumed, skipped or parked, not {status!r}.")
 
     def work(tx: Transaction) -> list[dict[str, Any]]:
         find_listed(tx, name)
@@ -218,14 +219,61 @@ def publish(
     done(found, f"{message_id} is published" if found["new"] else f"{message_id} was published before", as_json=as_json)
 
 
+@events_app.command("parked")
+def parked(ctx: typer.Context, name: Name, *, limit: Limit = 50, as_json: Json = False, db: Db = None) -> None:
+    """List events that failed and are set aside, newest first."""
+
+    def work(tx: Transaction) -> list[dict[str, Any]]:
+        find_listed(tx, name)
+        return views.event_views(tx, tx.of(Topics).matching(name, None, "parked", None, limit))
+
+    found = found_or_not(chosen(ctx, db), looking(work), name)
+    if as_json:
+        print_json(found)
+    elif found:
+        rows = [[one["message_id"], str(one["tries"]), one["error"] or "-", one["run"], one["id"]] for one in found]
+        columns = [Column("MESSAGE", 12), Column("TRIES"), Column("ERROR", 20), Column("RUN", 17), Column("EVENT", 17)]
+        print_table(columns, rows)
+    else:
+        say(f"{name} has no parked events.")
+
+
 @events_app.command("replay")
 def replay(
-    ctx: typer.Context, name: Name, event_id: EventId, *, reason: Reason, as_json: Json = False, db: Db = None
+    ctx: typer.Context,
+    name: Name,
+    event_id: Annotated[
+        str | None, typer.Argument(metavar="EVENT", help="The event's id; events prints it.", show_default=False)
+    ] = None,
+    *,
+    all_parked: Annotated[bool, typer.Option("--parked", help="All parked events.")] = False,
+    start_over: Annotated[
+        bool, typer.Option("--start-over", help="Forget the stored steps of a parked event: all are done again.")
+    ] = False,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why; it is kept on record.")] = "",
+    as_json: Json = False,
+    db: Db = None,
 ) -> None:
-    """Publish a consumed event again, as a new one."""
+    """Try parked events again, or publish a consumed one as a new one."""
+    if (event_id is None) != all_parked:
+        raise WrongUse("Give the id of an event, or --parked for all that are parked.")
 
-    def work(tx: Transaction, context: Context) -> str:
-        return input_actions.replay_event(tx, context, name, event_id, reason=reason, who=who())
+    def work(tx: Transaction, context: Context) -> list[str]:
+        if event_id is None:
+            return input_actions.replay_all_parked(tx, context, name, reason=reason, who=who(), start_over=start_over)
+        return [
+            input_actions.replay_event(tx, context, name, event_id, reason=reason, who=who(), start_over=start_over)
+        ]
 
     made = change(chosen(ctx, db), acting(work))
-    done({"event": event_id, "events": [made]}, f"{event_id} is published again as {made}", as_json=as_json)
+    if event_id is None:
+        done({"events": made}, f"{count(len(made), 'event')} replayed", as_json=as_json)
+    elif made == [event_id]:
+        done({"event": event_id, "events": made}, f"{event_id} goes on", as_json=as_json)
+    else:
+        done({"event": event_id, "events": made}, f"{event_id} is published again as {made[0]}", as_json=as_json)
+
+
+def refuse_to_show(_: Place, ref: str, *, as_json: bool) -> None:  # noqa: ARG001 - all are called alike
+    """Events and inputs are explained."""
+    raise WrongUse(f"{ref} is of a workflow: wakeful explain {ref}")

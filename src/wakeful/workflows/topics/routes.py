@@ -8,16 +8,24 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
-from wakeful.api import addresses
-from wakeful.api.auth import Operator, Viewer
-from wakeful.api.idempotency import answer, respond
-from wakeful.api.models import Page
-from wakeful.api.paging import LIMIT, Cursor, Limit, cursor_of, read_id_cursor
-from wakeful.api.problems import answers
-from wakeful.api.wiring import Sched
+from wakeful.routing import addresses
+from wakeful.routing.auth import Operator, Viewer
+from wakeful.routing.idempotency import answer, respond
+from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, cursor_of, read_id_cursor
+from wakeful.routing.problems import answers
+from wakeful.routing.wiring import Sched
 from wakeful.workflows import input_actions, views
 from wakeful.workflows.lookup import find_listed
-from wakeful.workflows.route_models import AgainOut, EventOut, InputOut, MessageIn, ReasonIn, SkippedOut
+from wakeful.workflows.route_models import (
+    AgainOut,
+    EventOut,
+    InputOut,
+    MessageIn,
+    ReasonIn,
+    ReplayedOut,
+    ReplayIn,
+    SkippedOut,
+)
 from wakeful.workflows.topics.tables import Topics
 
 if TYPE_CHECKING:
@@ -34,7 +42,7 @@ InputId = Annotated[str, Path(max_length=100, description="The input's id.", exa
 Topic = Annotated[str, Path(max_length=100, description="The topic.", examples=["mail"]), addresses.AS_SENT]
 OfTopic = Annotated[str | None, Query(max_length=100, description="Only events of this topic.", examples=["mail"])]
 EventStatus = Annotated[
-    Literal["pending", "reserved", "consumed", "skipped"] | None,
+    Literal["pending", "reserved", "consumed", "skipped", "parked"] | None,
     Query(description="Only events with this status.", examples=["pending"]),
 ]
 InputStatus = Annotated[
@@ -169,17 +177,37 @@ async def skip_event(scheduler: Sched, caller: Operator, name: Name, event_id: E
 
 
 @router.post(
+    "/{name}/parked/replay",
+    operation_id="replay_parked",
+    response_model=ReplayedOut,
+    responses=answers(404, 409),
+    summary="Let all parked events go on",
+)
+async def replay_parked(scheduler: Sched, caller: Operator, name: Name, given: ReplayIn | None = None) -> Response:
+    wanted = given if given is not None else ReplayIn()
+    made = await scheduler.transact(
+        lambda tx, context: input_actions.replay_all_parked(
+            tx, context, name, reason=wanted.reason or "", who=caller.name, start_over=wanted.start_over
+        )
+    )
+    return respond(answer(200, {"name": name, "events": made}))
+
+
+@router.post(
     "/{name}/events/{event_id}/replay",
     operation_id="replay_event",
     status_code=201,
     response_model=AgainOut,
     responses=answers(404, 409),
-    summary="Publish a consumed event again, as a new one",
+    summary="Publish a consumed event again, as a new one; let a parked one go on",
 )
-async def replay_event(scheduler: Sched, caller: Operator, name: Name, event_id: EventId, given: ReasonIn) -> Response:
+async def replay_event(
+    scheduler: Sched, caller: Operator, name: Name, event_id: EventId, given: ReplayIn | None = None
+) -> Response:
+    wanted = given if given is not None else ReplayIn()
     made = await scheduler.transact(
         lambda tx, context: input_actions.replay_event(
-            tx, context, name, event_id, reason=given.reason, who=caller.name
+            tx, context, name, event_id, reason=wanted.reason or "", who=caller.name, start_over=wanted.start_over
         )
     )
     return respond(answer(201, {"id": event_id, "events": [made]}))

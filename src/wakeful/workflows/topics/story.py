@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.errors import NotFound
+from wakeful.kernel.model.stories import Subject
 from wakeful.kernel.views.explain import Explanation
-from wakeful.kernel.views.stories import Subject
+from wakeful.triggers.moments import spoken
 from wakeful.workflows import views
 from wakeful.workflows.story import standing
 from wakeful.workflows.tables import Workflows
@@ -69,3 +71,13 @@ def explain_input(tx: Transaction, ref: str, when: When) -> Explanation:
     sentences.append(f"It is {shown['status']}{why}.")
     sentences += [f"It caused {one['id']} in {one['topic']}, which is {one['status']}." for one in shown["caused"]]
     return Explanation(ref, sentences, shown)
+
+
+def explain_event_by_id(tx: Transaction, ref: str, zone: tzinfo) -> Explanation:
+    """An event, with times of that zone."""
+    return explain_event(tx, ref, lambda ms: spoken(ms, zone, exact=True))
+
+
+def explain_input_by_id(tx: Transaction, ref: str, zone: tzinfo) -> Explanation:
+    """An input, with times of that zone."""
+    return explain_input(tx, ref, lambda ms: spoken(ms, zone, exact=True))

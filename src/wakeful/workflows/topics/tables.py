@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wakeful.store.rows import Rows, Verbs, where
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from wakeful.store.session import Session
+    from collections.abc import Iterator, Sequence
 
 
 class EventRow(NamedTuple):
@@ -26,6 +26,7 @@ class EventRow(NamedTuple):
     settled_at: int | None = None  # also of one that is pending where no handler subscribes
     reason: str | None = None
     revision: int = 0  # the number that was taken when its payload was last replaced
+    hops: int = 0  # from workflow to workflow
 
     @property
     def is_open(self) -> bool:
@@ -58,7 +59,6 @@ class Filter(NamedTuple):
 
 
 ALL = Filter()
-_E, _I = ", ".join(EventRow._fields), ", ".join(InputRow._fields)
 _MESSAGE = ("workflow", "topic", "message_id", "event_id")
 #: Whether a handler of the deployed version subscribes to an event's topic.
 _AWAITED = (
@@ -68,11 +68,11 @@ _AWAITED = (
 _SIZES = (1, 8, 64, 512)  # how many message ids one question asks about: so few distinct ones stay prepared
 
 
-class Topics:
+class Topics(Verbs):
     """Verbs on events and inputs."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _events = Rows("workflow_events", EventRow)
+    _inputs = Rows("workflow_inputs", InputRow)
 
     # -- publishing ---------------------------------------------------------------------------------------------------
 
@@ -128,28 +128,18 @@ class Topics:
     # -- consuming ----------------------------------------------------------------------------------------------------
 
     def pending(
-        self, workflow: str, topic: str, limit: int, after: int = 0, where: Filter = ALL
+        self, workflow: str, topic: str, limit: int, after: int = 0, filtered: Filter = ALL
     ) -> list[tuple[EventRow, int | None]]:
         """The oldest events that are not reserved, each with the first of the inputs that caused it."""
-        columns = ", ".join(f"e.{name}" for name in EventRow._fields)
-        wanted, params = "", list[object]([workflow, topic, after])
-        if where.until is not None:
-            wanted += " AND e.seq <= ?"
-            params.append(where.until)
-        if where.message_ids is not None:
-            marks = ", ".join("?" * len(where.message_ids)) or "NULL"
-            named = (
-                f"SELECT event_id FROM workflow_messages WHERE workflow = ? AND topic = ? AND message_id IN ({marks})"
-            )
-            wanted += f" AND e.id IN ({named})"
-            params += [workflow, topic, *where.message_ids]
-        for texts in where.texts:
-            wanted += f" AND ({' OR '.join(['replace(e.payload, ?, ?) <> e.payload'] * len(texts)) or '1 = 0'})"
-            params += [part for text in texts for part in (text, "")]
+        clause, params = where(
+            [
+                ("e.workflow = ? AND e.topic = ? AND e.status = 'pending' AND e.seq > ?", (workflow, topic, after)),
+                *_filtered(workflow, topic, filtered),
+            ]
+        )
         sql = (
-            f"SELECT {columns}, (SELECT min(c.input_id) FROM workflow_causes c WHERE c.event_id = e.id) "
-            "FROM workflow_events e WHERE e.workflow = ? AND e.topic = ? AND e.status = 'pending' AND e.seq > ?"
-            f"{wanted} ORDER BY e.seq LIMIT ?"
+            f"SELECT {self._events.of('e')}, (SELECT min(c.input_id) FROM workflow_causes c WHERE c.event_id = e.id) "
+            f"FROM workflow_events e {clause} ORDER BY e.seq LIMIT ?"
         )
         return [(EventRow._make(row[:-1]), row[-1]) for row in self._session.rows(sql, (*params, limit))]
 
@@ -159,18 +149,18 @@ class Topics:
             "SELECT count(*) FROM (SELECT 1 FROM workflow_events WHERE workflow = ? AND topic = ? "
             "AND status = 'pending' LIMIT ?) e"
         )
-        return sum(int(self._session.rows(sql, (workflow, topic, most))[0][0]) for topic in topics)
+        return sum(self._count(sql, workflow, topic, most) for topic in topics)
 
     def count_made_by(self, run_id: int) -> int:
         """How many events a run published. Ids go up: they lie behind the run's."""
         sql = "SELECT count(*) FROM workflow_events WHERE id > ? AND made_by = ?"
-        return int(self._session.rows(sql, (run_id, run_id))[0][0])
+        return self._count(sql, run_id, run_id)
 
-    def places(self, event_ids: Sequence[int]) -> dict[int, tuple[str, str, str, int]]:
-        """(workflow, topic, status, revision) of each of these events."""
-        columns = ("id", "workflow", "topic", "status", "revision")
+    def places(self, event_ids: Sequence[int]) -> dict[int, tuple[str, str, str, int, int]]:
+        """(workflow, topic, status, revision, hops) of each of these events."""
+        columns = ("id", "workflow", "topic", "status", "revision", "hops")
         rows = self._session.select_in(columns, "workflow_events", "id", event_ids)
-        return {int(row[0]): (str(row[1]), str(row[2]), str(row[3]), int(row[4])) for row in rows}
+        return {int(row[0]): (str(row[1]), str(row[2]), str(row[3]), int(row[4]), int(row[5])) for row in rows}
 
     def reserve(self, event_ids: Sequence[int], run_id: int) -> None:
         """Reserve events for a run; the caller has seen in this transaction that they are pending."""
@@ -217,37 +207,36 @@ class Topics:
             "SELECT DISTINCT c.input_id FROM workflow_events e JOIN workflow_causes c ON c.event_id = e.id "
             "WHERE e.run_id = ? ORDER BY c.input_id"
         )
-        return [int(row[0]) for row in self._session.rows(sql, (run_id,))]
+        return self._column(sql, run_id)
 
     def get(self, event_id: int) -> EventRow | None:
-        found = self._session.rows(f"SELECT {_E} FROM workflow_events WHERE id = ?", (event_id,))
-        return EventRow._make(found[0]) if found else None
+        return self._events.one("WHERE id = ?", event_id)
 
     def matching(
         self, workflow: str, topic: str | None, status: str | None, before: int | None, limit: int
     ) -> list[EventRow]:
         """The newest first."""
-        where, params = ["workflow = ?"], [workflow, *(value for value in (topic, status, before) if value is not None)]
-        for condition, value in (("topic = ?", topic), ("status = ?", status), ("id < ?", before)):
-            if value is not None:
-                where.append(condition)
-        sql = f"SELECT {_E} FROM workflow_events WHERE {' AND '.join(where)} ORDER BY id DESC LIMIT ?"
-        return [EventRow._make(row) for row in self._session.rows(sql, (*params, limit))]
+        parked = "EXISTS (SELECT 1 FROM workflow_tasks t WHERE t.event_id = workflow_events.id AND t.status = 'parked')"
+        shown = f"CASE WHEN status = 'reserved' AND {parked} THEN 'parked' ELSE status END = ?"
+        of_status = shown if status in ("parked", "reserved") else "status = ?"
+        clause, params = where(
+            [("workflow = ?", workflow), ("topic = ?", topic), (of_status, status), ("id < ?", before)]
+        )
+        return self._events.all(f"{clause} ORDER BY id DESC LIMIT ?", *params, limit)
 
     # -- inputs -------------------------------------------------------------------------------------------------------
 
     def find_input(self, workflow: str, source: str, kind: str, external_id: str) -> InputRow | None:
-        sql = f"SELECT {_I} FROM workflow_inputs WHERE workflow = ? AND source = ? AND type = ? AND external_id = ?"
-        found = self._session.rows(sql, (workflow, source, kind, external_id))
-        return InputRow._make(found[0]) if found else None
+        return self._inputs.one(
+            "WHERE workflow = ? AND source = ? AND type = ? AND external_id = ?", workflow, source, kind, external_id
+        )
 
     def input(self, input_id: int) -> InputRow | None:
-        found = self._session.rows(f"SELECT {_I} FROM workflow_inputs WHERE id = ?", (input_id,))
-        return InputRow._make(found[0]) if found else None
+        return self._inputs.one("WHERE id = ?", input_id)
 
     def add_inputs(self, rows: Sequence[InputRow]) -> None:
         conflict = "ON CONFLICT (workflow, source, type, external_id) DO NOTHING"
-        self._session.insert_many("workflow_inputs", InputRow._fields, rows, conflict)
+        self._inputs.add(*rows, on_conflict=conflict)
 
     def mark_input(self, input_id: int, skipped_at: int | None, reason: str | None) -> None:
         sql = "UPDATE workflow_inputs SET skipped_at = ?, reason = ? WHERE id = ?"
@@ -268,16 +257,11 @@ class Topics:
             "skipped": f"i.skipped_at IS NOT NULL AND NOT {open_event}",
             "done": f"i.skipped_at IS NULL AND NOT {open_event}",
         }
-        where, params = ["i.workflow = ?"], list[object]([workflow])
-        if before is not None:
-            where.append("i.id < ?")
-            params.append(before)
+        wanted: list[tuple[str, Any]] = [("i.workflow = ?", workflow), ("i.id < ?", before)]
         if status is not None:
-            where.append(conditions[status])
-            params += [workflow] if status == "pending" else []
-        columns = ", ".join(f"i.{name}" for name in InputRow._fields)
-        sql = f"SELECT {columns} FROM workflow_inputs i WHERE {' AND '.join(where)} ORDER BY i.id DESC LIMIT ?"
-        return [InputRow._make(row) for row in self._session.rows(sql, (*params, limit))]
+            wanted.append((conditions[status], (workflow,) if status == "pending" else ()))
+        clause, params = where(wanted)
+        return self._inputs.joined("i", f"{clause} ORDER BY i.id DESC LIMIT ?", *params, limit)
 
     def count_pending_inputs(self, workflow: str, most: int = 1_000) -> int:
         """How many inputs wait, as far as the oldest so many waiting events say."""
@@ -286,7 +270,7 @@ class Topics:
             "AND status IN ('pending', 'reserved') AND settled_at IS NULL ORDER BY id LIMIT ?) e "
             "JOIN workflow_causes c ON c.event_id = e.id"
         )
-        return int(self._session.rows(sql, (workflow, most))[0][0])
+        return self._count(sql, workflow, most)
 
     def inputs_of(self, event_ids: Sequence[int]) -> dict[int, list[int]]:
         """The inputs that caused each of these events."""
@@ -298,14 +282,9 @@ class Topics:
 
     def events_of(self, input_id: int, limit: int | None = None) -> list[EventRow]:
         """The events that an input caused, in the order of publishing."""
-        columns = ", ".join(f"e.{name}" for name in EventRow._fields)
-        sql = (
-            f"SELECT {columns} FROM workflow_causes c JOIN workflow_events e ON e.id = c.event_id "
-            "WHERE c.input_id = ? ORDER BY e.seq"
-        )
-        asked = (input_id,) if limit is None else (input_id, limit)
-        rows = self._session.rows(sql if limit is None else f"{sql} LIMIT ?", asked)
-        return [EventRow._make(row) for row in rows]
+        most, asked = ("", (input_id,)) if limit is None else (" LIMIT ?", (input_id, limit))
+        caused = "JOIN workflow_causes c ON e.id = c.event_id WHERE c.input_id = ? ORDER BY e.seq"
+        return self._events.joined("e", f"{caused}{most}", *asked)
 
     def statuses_of(self, input_id: int) -> set[str]:
         """What became of the events that an input caused: each status that one of them has.
@@ -317,20 +296,21 @@ class Topics:
             "FROM workflow_causes c JOIN workflow_events e ON e.id = c.event_id "
             "WHERE c.input_id = ?"
         )
-        return {str(row[0]) for row in self._session.rows(sql, (input_id,))}
+        return set(self._column(sql, input_id))
 
     # -- retention ----------------------------------------------------------------------------------------------------
 
     def prune(self, before: int, limit: int) -> int:
         """Delete events that were settled before then and that no run in progress needs."""
-        found = self._session.rows(
+        old = self._column(
             "SELECT e.id FROM workflow_events e WHERE e.settled_at IS NOT NULL AND e.settled_at < ? AND NOT EXISTS "
             "(SELECT 1 FROM workflow_handlers h WHERE h.open_run = e.run_id) ORDER BY e.settled_at LIMIT ?",
-            (before, limit),
+            before,
+            limit,
         )
-        old = [int(row[0]) for row in found]
         if old:
             self._session.delete_in("workflow_causes", "event_id", old)
+            self._session.delete_in("workflow_steps", "event_id", old)
             self._session.delete_in("workflow_events", "id", old)
         return len(old)
 
@@ -350,3 +330,15 @@ class Topics:
             "(SELECT 1 FROM workflow_causes c WHERE c.input_id = i.id) ORDER BY i.id LIMIT ?)",
             (before_id, limit),
         )
+
+
+def _filtered(workflow: str, topic: str, filtered: Filter) -> Iterator[tuple[str, Any]]:
+    """The conditions of a filter, and their values."""
+    yield "e.seq <= ?", filtered.until
+    if filtered.message_ids is not None:
+        marks = ", ".join("?" * len(filtered.message_ids)) or "NULL"
+        named = f"SELECT event_id FROM workflow_messages WHERE workflow = ? AND topic = ? AND message_id IN ({marks})"
+        yield f"e.id IN ({named})", (workflow, topic, *filtered.message_ids)
+    for texts in filtered.texts:
+        any_of = " OR ".join(["replace(e.payload, ?, ?) <> e.payload"] * len(texts)) or "1 = 0"
+        yield f"({any_of})", tuple(part for text in texts for part in (text, ""))

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 RESTS = "its workflow rests for 30 s after 100 rounds that worked on nothing but their own events"
 
 
+WORKERS = ("consumer", "steps")  # the types of handlers that work on events
+
+
 class Round(NamedTuple):
     """How many rounds a handler has made now, whose are counted anew, and what the author should know."""
 
@@ -36,8 +39,8 @@ def end_round(tx: Transaction, jobs: LockedJobs, attempt: WorkflowRun) -> Round:
     """Count the round that this run was, or end the count; let others have their turn, or all consumers rest."""
     own = next((one.rounds for one in jobs.handlers() if one.name == attempt.handler), 0)
     anew = [one for one in jobs.handlers() if one.rounds and one.name != attempt.handler and one.job_id is not None]
-    waiting = _waiting(tx, jobs, "consumer")
-    if attempt.type != "consumer" or not waiting:
+    waiting = _waiting(tx, jobs, *WORKERS)
+    if attempt.type not in WORKERS or not waiting:
         return Round(0, anew)
     if own + sum(one.rounds for one in anew) + 1 < MAX_ROUNDS:
         return Round(own + 1)
@@ -61,7 +64,7 @@ def goes_round(worked: Worked, fed_again: Collection[str]) -> bool:
 
 def _fed_again(tx: Transaction, jobs: LockedJobs) -> set[str]:
     """Those of a workflow's topics; a handler that does not say what it publishes is taken at what it did."""
-    consumers = [handler for handler in jobs.handlers() if handler.type == "consumer"]
+    consumers = [handler for handler in jobs.handlers() if handler.type in WORKERS]
     says = all(handler.publishes is not None for handler in consumers)
     seen = {} if says else tx.of(Turns).published_by(jobs.workflow)
     leads: dict[str, set[str]] = {}
@@ -88,14 +91,14 @@ def fed_again(leads: Mapping[str, Collection[str]]) -> set[str]:
     return found
 
 
-def _waiting(tx: Transaction, jobs: LockedJobs, kind: str) -> list[int]:
-    """The jobs of handlers of that type that would start now."""
+def _waiting(tx: Transaction, jobs: LockedJobs, *kinds: str) -> list[int]:
+    """The jobs of handlers of these types that would start now."""
     found = []
     for handler in jobs.handlers():
         state = jobs.state(handler.job_id) if handler.job_id is not None else None
-        if handler.type != kind or state is None:
+        if handler.type not in kinds or state is None:
             continue
-        slot_due = kind == "producer" and state.next_at is not None and state.next_at <= tx.now
+        slot_due = handler.type == "producer" and state.next_at is not None and state.next_at <= tx.now
         if waits_since(state, tx.now) is not None or (slot_due and state.enabled and not state.paused):
             found.append(state.job_id)
     return found

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from wakeful.store.rows import Verbs
+
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from wakeful.store.session import Session
     from wakeful.workflows.tables import HandlerRow
 
 
@@ -19,11 +20,8 @@ class Worked(NamedTuple):
     published: Mapping[str, int]
 
 
-class Turns:
+class Turns(Verbs):
     """Questions about the order of handlers."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
 
     def oldest(self, workflow: str, topics: Collection[str]) -> dict[str, tuple[int, int]]:
         """By topic, when its oldest pending event was published, and the event's number."""

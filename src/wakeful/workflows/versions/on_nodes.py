@@ -16,8 +16,8 @@ from wakeful.workflows.tables import Workflows
 from wakeful.workflows.versions.tables import NodeVersion, NodeVersions
 
 if TYPE_CHECKING:
-    from wakeful.kernel.cluster.lease_times import LeaseTimes
     from wakeful.kernel.context import Context
+    from wakeful.kernel.rules.lease_times import LeaseTimes
     from wakeful.store.interface import Transaction
     from wakeful.store.records import NodeDetails
     from wakeful.workflows.tables import WorkflowRow
@@ -98,7 +98,7 @@ def version_words(tx: Transaction, lease: LeaseTimes, workflow: str) -> str:
 
 
 def _living(tx: Transaction, lease: LeaseTimes) -> list[NodeDetails]:
-    return tx.nodes.living(tx.journal.database_now() - lease.lease_ms)
+    return tx.nodes.living(tx.facts.database_now() - lease.lease_ms)
 
 
 def _place(node: NodeDetails) -> str:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from wakeful.store.rows import Rows, Verbs
+
 if TYPE_CHECKING:
     from collections.abc import Iterable
-
-    from wakeful.store.session import Session
 
 
 class NodeVersion(NamedTuple):
@@ -23,25 +23,18 @@ class NodeVersion(NamedTuple):
 _N = ", ".join(NodeVersion._fields)
 
 
-class NodeVersions:
+class NodeVersions(Verbs):
     """Verbs on the versions that nodes have."""
 
-    def __init__(self, session: Session) -> None:
-        self._session = session
+    _versions = Rows("workflow_nodes", NodeVersion)
 
     def of(self, workflow: str) -> list[NodeVersion]:
         """Those of one workflow, also of nodes that have left; the youngest node last."""
-        sql = f"SELECT {_N} FROM workflow_nodes WHERE workflow = ? ORDER BY node"
-        return [NodeVersion._make(row) for row in self._session.rows(sql, (workflow,))]
+        return self._versions.all("WHERE workflow = ? ORDER BY node", workflow)
 
     def keep(self, row: NodeVersion) -> None:
         """Insert it, or replace what the node had before."""
-        self._session.insert_many(
-            "workflow_nodes",
-            NodeVersion._fields,
-            [row],
-            "ON CONFLICT (workflow, node) DO UPDATE SET version = excluded.version, after = excluded.after",
-        )
+        self._versions.put(row, key=("workflow", "node"))
 
     def drop(self, workflow: str, nodes: Iterable[int]) -> None:
         for node in nodes:

@@ -34,6 +34,7 @@ AIDER = Preset(
         quota=r"exceeded your\s+current quota",
     ),
     about="aider",
+    passes=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"),
     cannot=("keep a session", "limit the tools of a run", "stop at a cost", "say when a rate limit ends"),
     model="--model",
     hints=(

@@ -29,6 +29,7 @@ AMP = Preset(
         quota=r"out of credits?|insufficient (?:credits?|balance)|usage limit",
     ),
     about="Amp",
+    passes=("AMP_API_KEY",),
     cannot=(
         "report what a run cost",
         "choose a model: give `args: [-m, high]`, its mode",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wakeful.agents.runners.forms import LIMIT, OVERLOAD
 from wakeful.agents.runners.judging import Signs
+from wakeful.agents.runners.mcp_access import McpForm
 from wakeful.agents.runners.output import OutputForm
 from wakeful.agents.runners.presets.preset import OPTIONS, Preset
 
@@ -63,6 +64,7 @@ CLAUDE = Preset(
         quota=r"credit balance is too low",
     ),
     about="Claude Code",
+    passes=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_BASE_URL", "CLAUDE_CODE_OAUTH_TOKEN"),
     model="--model",
     tools="--allowedTools",
     only_tools="--tools",
@@ -77,5 +79,6 @@ CLAUDE = Preset(
         "CLAUDE_CODE_USE_BEDROCK",
         "CLAUDE_CODE_USE_VERTEX",
     ),
+    mcp=McpForm(("--mcp-config", "{file}", "--allowedTools", "mcp__wakeful")),
     logged_in=("claude", "auth", "status"),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wakeful.agents.runners.judging import Signs
+from wakeful.agents.runners.mcp_access import McpForm
 from wakeful.agents.runners.output import OutputForm
 from wakeful.agents.runners.presets.preset import OPTIONS, Preset
 
@@ -32,9 +33,16 @@ CODEX = Preset(
         quota=r"out of credits|quota exceeded",
     ),
     about="Codex CLI",
+    passes=("CODEX_API_KEY", "CODEX_ACCESS_TOKEN", "OPENAI_API_KEY"),
     cannot=("report what a run cost", "limit the tools of a run"),
     model="-m",
     hints=("it may only read unless `args` has `-s`, such as `workspace-write`",),
+    mcp=McpForm(
+        (
+            *("-c", 'mcp_servers.wakeful.url="{url}"'),
+            *("-c", 'mcp_servers.wakeful.bearer_token_env_var="WAKEFUL_TOKEN"'),
+        )
+    ),
     cumulative=True,
     login_keys=("CODEX_API_KEY", "CODEX_ACCESS_TOKEN"),
 )

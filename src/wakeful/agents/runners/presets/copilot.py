@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from wakeful.agents.runners.forms import LIMIT
 from wakeful.agents.runners.judging import Signs
+from wakeful.agents.runners.mcp_access import McpForm
 from wakeful.agents.runners.output import OutputForm
 from wakeful.agents.runners.presets.preset import NEW_SESSION, OPTIONS, Preset
 
@@ -43,6 +44,11 @@ COPILOT = Preset(
         empty=r"no response was returned",
     ),
     about="GitHub Copilot CLI",
+    mcp=McpForm(
+        ("--additional-mcp-config", "@{file}", "--allow-tool", "wakeful"),
+        entry=(("type", "http"), ("url", "{url}"), ("tools", ["*"])),
+    ),
+    passes=("COPILOT_GITHUB_TOKEN", "GH_TOKEN", "GITHUB_TOKEN"),
     cannot=("report what a run cost", "report the tokens that went in", "limit the tools of a run"),
     model="--model",
     takes_paths=True,

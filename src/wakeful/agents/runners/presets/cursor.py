@@ -27,6 +27,7 @@ CURSOR = Preset(
         quota=r"hit your usage limit|usage limit|monthly cycle|spend limit",
     ),
     about="Cursor's agent",
+    passes=("CURSOR_API_KEY",),
     cannot=("report what a run cost", "limit the tools of a run", "say when a rate limit ends"),
     model="--model",
     takes_paths=True,

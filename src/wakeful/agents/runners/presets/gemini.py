@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wakeful.agents.runners.judging import Signs
+from wakeful.agents.runners.mcp_access import McpForm
 from wakeful.agents.runners.output import OutputForm
 from wakeful.agents.runners.presets.preset import OPTIONS, Preset
 
@@ -49,8 +50,10 @@ GEMINI = Preset(
         empty=r"returned an empty response",
     ),
     about="Gemini CLI",
+    passes=("GEMINI_API_KEY", "GOOGLE_API_KEY", "GOOGLE_CLOUD_PROJECT", "GOOGLE_GEMINI_BASE_URL"),
     cannot=("report what a run cost", "limit the tools of a run"),
     model="-m",
     takes_paths=True,
+    mcp=McpForm(env=(("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "{file}"),), entry=(("httpUrl", "{url}"), ("trust", True))),
     hints=("it has no tools that write or run commands unless `args` has `--approval-mode`, such as `auto_edit`",),
 )

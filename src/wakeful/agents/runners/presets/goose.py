@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wakeful.agents.runners.judging import Signs
+from wakeful.agents.runners.mcp_access import McpForm
 from wakeful.agents.runners.output import OutputForm
 from wakeful.agents.runners.presets.preset import NEW_SESSION, OPTIONS, Preset
 
@@ -24,6 +25,8 @@ GOOSE = Preset(
         quota=r"credits exhausted|quota",
     ),
     about="goose",
+    mcp=McpForm(("--with-extension", "{bridge}")),
+    passes=("GOOSE_PROVIDER", "GOOSE_MODEL", "ANTHROPIC_API_KEY", "OPENAI_API_KEY"),
     cannot=(
         "report what a run cost: what it prints is the cost of the session",
         "limit the tools of a run",

@@ -22,6 +22,7 @@ LLM = Preset(
         quota=r"quota|insufficient|credit balance",
     ),
     about="llm, version 0.32 or newer",
+    passes=("OPENAI_API_KEY", "ANTHROPIC_API_KEY"),
     cannot=("report what a run cost", "limit the tools of a run", "say when a rate limit ends"),
     model="-m",
     hints=("it keeps a session only while its log is on (`llm logs on`)",),

@@ -18,6 +18,7 @@ OLLAMA = Preset(
         quota=r"usage limit",
     ),
     about="ollama",
+    passes=("OLLAMA_HOST",),
     cannot=("keep a session", "report what a run cost", "limit the tools of a run"),
     model="",
     needs_model=True,

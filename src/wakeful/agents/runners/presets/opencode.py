@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wakeful.agents.runners.judging import Signs
+from wakeful.agents.runners.mcp_access import McpForm
 from wakeful.agents.runners.output import OutputForm
 from wakeful.agents.runners.presets.preset import OPTIONS, Preset
 
@@ -29,6 +30,12 @@ OPENCODE = Preset(
         quota=r"quota|insufficient",
     ),
     about="opencode",
+    mcp=McpForm(
+        env=(("OPENCODE_CONFIG_CONTENT", "{config}"),),
+        section="mcp",
+        entry=(("type", "remote"), ("url", "{url}"), ("enabled", True)),
+    ),
+    passes=("ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"),
     cannot=("limit the tools of a run", "stop at a cost", "say when a rate limit ends"),
     model="-m",
     env=(("OPENCODE_DISABLE_AUTOUPDATE", "1"),),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from wakeful.agents.runners.judging import Signs
+from wakeful.agents.runners.mcp_access import McpForm
 from wakeful.agents.runners.output import OutputForm
 
 OPTIONS = "{options}"  # stands for the model, the tools, the cost limit and the `args` of a runner
@@ -29,7 +30,9 @@ class Preset(NamedTuple):
     takes_paths: bool = False  # it puts a file into its request where a prompt has `@path`
     max_cost: str | None = None
     env: tuple[tuple[str, str], ...] = ()
+    passes: tuple[str, ...] = ()  # variables with which it logs in: passed on where the server has them
     cumulative: bool = False  # its tokens are those of the whole session
     login_keys: tuple[str, ...] = ()  # without one of these, runs share a login that each of them may renew
     logged_in: tuple[str, ...] | None = None  # exits with 0 when a user is logged in
+    mcp: McpForm | None = None  # how it is told of an MCP server for one run
     hints: tuple[str, ...] = ()  # what users of the preset should know

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wakeful.agents.runners.judging import Signs
+from wakeful.agents.runners.mcp_access import McpForm
 from wakeful.agents.runners.output import OutputForm
 from wakeful.agents.runners.presets.preset import OPTIONS, Preset
 
@@ -31,6 +32,8 @@ QWEN = Preset(
         empty=r"stream ended with empty response",
     ),
     about="Qwen Code",
+    mcp=McpForm(("--mcp-config", "{file}"), entry=(("httpUrl", "{url}"), ("trust", True))),
+    passes=("OPENAI_API_KEY", "OPENAI_BASE_URL"),
     cannot=(
         "report what a run cost",
         "limit the tools of a run",

@@ -1,0 +1,88 @@
+"""How long pages of the dashboard take in a store with many jobs and runs, on SQLite."""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+
+from bench.figures import Run, spread
+from bench.http_side import ask
+from bench.measures import Column, Plan, Table
+from bench.measures.http import Answering, serving
+from wakeful import Cron, NewJob, Scheduler, ids
+from wakeful.kernel.context import Context
+from wakeful.store.interface import Transaction
+from wakeful.store.records import RunRow
+
+JOBS, RUNS, FEWER_JOBS, FEWER_RUNS = 100_000, 1_000_000, 2_000, 20_000
+DAY_MS, WEEK_MS = 86_400_000, 7 * 86_400_000
+TOGETHER = 5_000
+SECONDS, QUICK_SECONDS = 6.0, 2.0
+PAGES = {
+    "Now": "/",
+    "Jobs": "/jobs",
+    "Jobs, by a part of the name": "/jobs?q=job-77",
+    "Jobs that are off": "/jobs?state=disabled",
+    "Runs": "/runs",
+    "Job": "/jobs/job-777",
+    "explain": "/ui/job/why?_name=job-777",
+    "region: the verdict": "/ui/now/verdict",
+    "region: what needs you": "/ui/now/needs",
+    "region: what runs": "/ui/now/going",
+    "region: the timeline": "/ui/now/timeline",
+    "region: what was said": "/ui/now/said",
+    "region: what was spent": "/ui/now/spend",
+    "region: on record": "/ui/now/record",
+}
+
+
+def measure(plan: Plan) -> list[Table]:
+    jobs, runs = (FEWER_JOBS, FEWER_RUNS) if plan.quick else (JOBS, RUNS)
+    columns = [Column("p50", "p50 ms", "less"), Column("p95", "p95 ms", "less"), Column("count", "answers")]
+    table = Table("pages", f"Pages with {jobs:,} jobs and {runs:,} runs", columns, ours="", section="record")
+    with tempfile.TemporaryDirectory(prefix="bench-") as name:
+        folder = Path(name)
+        asyncio.run(fill(f"sqlite:///{folder}/wakeful.db", jobs, runs))
+        with serving(folder) as server:
+            for title, path in PAGES.items():
+                table.add(title, asked(server, path, folder, QUICK_SECONDS if plan.quick else SECONDS))
+                plan.say(f"  {title}: p95 {table.runs[title][0]['p95']:.1f} ms")
+    return [table]
+
+
+def asked(server: Answering, path: str, folder: Path, seconds: float) -> Run:
+    """How long a page takes, one request after the other; the first ones warm up."""
+    ask(server.port, server.token, path, time.time() + 0.5, folder / "stop", accept="text/html")
+    seen = ask(server.port, server.token, path, time.time() + seconds, folder / "stop", accept="text/html")
+    took = [one * 1000 for _, one in seen]
+    found = spread(took)
+    return {"p50": found["p50_ms"], "p95": found["p95_ms"], "count": len(took)}
+
+
+async def fill(url: str, jobs: int, runs: int) -> None:
+    """Daily jobs, each at a time of its own, with a week of runs, a few of which failed."""
+    async with Scheduler(url) as scheduler:
+        now, each = scheduler.clock.now(), runs // jobs
+        for begin in range(0, jobs, TOGETHER):
+            crons = [Cron(f"{n % 60} {n // 60 % 24} * * *") for n in range(begin, min(jobs, begin + TOGETHER))]
+            added = await scheduler.add_jobs(
+                [NewJob(f"job-{begin + n}", cron, kind="mark") for n, cron in enumerate(crons)]
+            )
+            numbers = [found[1] for text in added if (found := ids.decode(text)) is not None]
+            await scheduler.transact(partial(_past, now, each, begin, numbers), wakes=False)
+
+
+def _past(now: int, each: int, begin: int, numbers: list[int], tx: Transaction, _: Context) -> None:
+    rows = []
+    for place, number in enumerate(numbers):
+        for turn in range(each):
+            at = now - WEEK_MS + WEEK_MS * turn // each + (begin + place) * 40 % (WEEK_MS // each)
+            outcome = "error" if (number + turn) % 997 == 0 else "success"
+            run_id = ids.first_id_at(at) + (begin + place) % 4096
+            rows.append(
+                RunRow(run_id, number, "mark", "schedule", at, 1, None, None, None, "done", outcome, at, at, at + 900)
+            )
+    tx.runs.add(rows)

@@ -1,0 +1,1 @@
+"""What commands are written with: options, the store they open, tables, sentences. `cli` has all commands."""

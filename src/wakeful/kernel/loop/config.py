@@ -1,0 +1,44 @@
+"""The settings of an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from wakeful.errors import StoreGone
+from wakeful.kernel.loop.sweep import SWEEP_MS, Retention
+from wakeful.kernel.rules.lease_times import LeaseTimes
+from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
+
+BATCH = 256  # claimed in one turn: 512 is no faster in a file, and holds the loop and other writers twice as long
+SHARED_BATCH = 512  # a turn on a server waits for a dozen answers, and no other writer waits for it
+
+
+class Tuning(NamedTuple):
+    """Times and sizes with good defaults; tests choose others."""
+
+    lease: LeaseTimes = LeaseTimes()
+    sweep_ms: int = SWEEP_MS  # between two rounds of housekeeping
+    longest_sleep_s: float = 60.0  # between two looks at the clock and at what is due
+    poll_ms: int = 500  # between two looks for what other processes wrote
+    max_active: int = 1024  # runs in this process at once
+    batch: int | None = None  # claimed in one turn; None: what suits the store
+
+    def batch_on(self, *, exclusive: bool) -> int:
+        """How many are claimed in one turn on a store that this process has to itself, or shares."""
+        if self.batch is not None:
+            return self.batch
+        return BATCH if exclusive else SHARED_BATCH
+
+
+class EngineConfig(NamedTuple):
+    """Who the engine is, what bounds it, and how it works."""
+
+    node_name: str
+    max_running: int | None = None
+    labels: frozenset[str] = frozenset()
+    retention: Retention = Retention()
+    min_interval: int | None = MIN_INTERVAL_MS  # of bounded jobs
+    virtual: bool = False  # nothing else writes to the store, and no thread may
+    tuning: Tuning = Tuning()
+    lost: Callable[[StoreGone], None] = lambda _: None  # called when the store is gone for good

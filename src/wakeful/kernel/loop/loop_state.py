@@ -1,0 +1,141 @@
+"""What the engine's loop knows about itself between two steps: one value, changed only by its named transitions; and
+what it counts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+
+
+class Counters:
+    """What the engine has done since it started; they only inform."""
+
+    def __init__(self) -> None:
+        self.checks = 0
+        self.starts = 0
+        self.last_check: int | None = None
+        self.lost = 0
+        self.clock_steps = 0
+
+
+class News(IntEnum):
+    """What happened since the last turn began; the higher covers the lower."""
+
+    NONE = 0
+    CHANGED = 1  # there is something to look at
+    RECHECK = 2  # and it may be about a run, or come from elsewhere
+
+
+class Admission(Enum):
+    """Whether anything may be started here."""
+
+    CLOSED = "our owner has us start nothing"
+    BARRED = "our owner lets us, but the lease or a drain does not"
+    OPEN = "due jobs are ours"
+
+
+class Contact(Enum):
+    """What is known of the store: whether it answers, and whether its claims of ours are those that we know."""
+
+    SURE = "it answers, and we know our claims"
+    UNSURE = "it answers, and may hold claims of ours that we never heard of"
+    AWAY = "it does not answer, and may hold such claims"
+    BACK = "it answered about our claims, and is still to do a turn"
+
+    @property
+    def in_trouble(self) -> bool:
+        return self in (Contact.AWAY, Contact.BACK)
+
+
+_LOSING = {Contact.SURE: Contact.UNSURE, Contact.BACK: Contact.AWAY}
+_FINDING = {Contact.UNSURE: Contact.SURE, Contact.AWAY: Contact.BACK}
+_RECOVERING = {Contact.AWAY: Contact.UNSURE, Contact.BACK: Contact.SURE}
+
+
+@dataclass(slots=True)
+class LoopState:
+    """Belongs to the engine's loop. Read anywhere; written by the transitions below alone."""
+
+    news: News = News.CHANGED
+    admission: Admission = Admission.CLOSED
+    contact: Contact = Contact.SURE
+    trouble: str | None = None  # what is wrong with the store while it is in trouble
+    turning: bool = False  # whether a turn is under way
+
+    @property
+    def admitting(self) -> bool:
+        """Whether our owner lets us start anything."""
+        return self.admission is not Admission.CLOSED
+
+    @property
+    def admitted(self) -> bool:
+        """Whether we might start anything when we last looked."""
+        return self.admission is Admission.OPEN
+
+    @property
+    def unsure(self) -> bool:
+        """Whether the store may hold claims of ours that we never heard of."""
+        return self.contact in (Contact.UNSURE, Contact.AWAY)
+
+    # -- life ---------------------------------------------------------------------------------------------------------
+
+    def begin(self) -> None:
+        self.recover()
+        self.admission = Admission.OPEN
+        self.note_change()
+
+    def stop_admitting(self) -> None:
+        self.admission = Admission.CLOSED
+
+    # -- what there is to do ------------------------------------------------------------------------------------------
+
+    def note_change(self, *, recheck_store: bool = False) -> None:
+        """There is something for the next turn to look at."""
+        self.news = max(self.news, News.RECHECK if recheck_store else News.CHANGED)
+
+    def note_admission(self, *, admitted: bool) -> None:
+        """While we may start nothing, due jobs are others'; once we may again, look at what there is."""
+        if not self.admitting:
+            return
+        if admitted and not self.admitted:
+            self.note_change(recheck_store=True)
+        self.admission = Admission.OPEN if admitted else Admission.BARRED
+
+    # -- a turn -------------------------------------------------------------------------------------------------------
+
+    def begin_turn(self) -> bool:
+        """Whether this turn is to recheck the store.
+
+        Cleared before the transaction: a change committed after it must not be covered up by its answer.
+        """
+        recheck_store = self.news is News.RECHECK
+        self.news = News.NONE
+        self.turning = True
+        return recheck_store
+
+    def end_turn(self) -> None:
+        self.turning = False
+
+    # -- trouble with the store ---------------------------------------------------------------------------------------
+
+    def lose_claims(self) -> None:
+        """The store may hold claims that are not going to be started here."""
+        self.contact = _LOSING.get(self.contact, self.contact)
+
+    def find_claims(self) -> None:
+        """The store holds no claims but those that we know; what was released is due."""
+        self.contact = _FINDING.get(self.contact, self.contact)
+        self.note_change(recheck_store=True)
+
+    def fail(self, trouble: str) -> bool:
+        """The store did not answer as it should; whether that is new."""
+        is_new = not self.contact.in_trouble
+        self.contact, self.trouble = Contact.AWAY, trouble
+        return is_new
+
+    def recover(self) -> bool:
+        """The store answers; whether that is new."""
+        was_troubled = self.contact.in_trouble
+        self.contact, self.trouble = _RECOVERING.get(self.contact, self.contact), None
+        return was_troubled

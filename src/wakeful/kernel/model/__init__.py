@@ -1,0 +1,1 @@
+"""Jobs and runs as users, handlers and surfaces are given them."""

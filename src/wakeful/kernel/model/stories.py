@@ -1,0 +1,40 @@
+"""What kinds of job add to an explanation of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef, JobState, RunRow
+    from wakeful.triggers import Trigger
+
+
+class Subject(NamedTuple):
+    """What a story is about: a job with its last run, or (`of_run`) that run alone. `when` puts a time in words."""
+
+    tx: Transaction
+    job: JobDef
+    run: RunRow | None
+    of_run: bool
+    when: Callable[[int], str]
+
+
+Story = Callable[[Subject], list[str]]
+
+Standing = Callable[[Subject], str | None]
+
+Watched = Callable[["Trigger", "JobState", int], dict[str, Any]]
+
+Phases = Callable[["Transaction", Sequence[int]], Mapping[int, str]]
+
+Steps = Callable[["Transaction", Sequence[int]], Mapping[int, list[dict[str, Any]]]]
+
+#: By kind; domains add theirs.
+STORIES: dict[str, Story] = {}
+STANDINGS: dict[str, Standing] = {}
+STARTED_WHEN: dict[str, str] = {}
+WATCHED: dict[str, Watched] = {}
+PHASES: dict[str, Phases] = {}
+STEPS: dict[str, Steps] = {}

@@ -1,0 +1,152 @@
+"""Crontabs: those of users (`crontab -l`), and those of the system, whose lines name a user before the command."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from wakeful.moving.found import Found, Reading, refused
+from wakeful.moving.naming import Names, name_of_command
+from wakeful.moving.sources import STDIN, Unreadable, read_text
+from wakeful.triggers.cron.fields import SHORTHANDS
+
+_SETTING = re.compile(r"""([A-Za-z_]\w*)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*$""")
+_FIELD = re.compile(r"[0-9A-Za-z*,/~?#L-]+")
+_RANDOM = re.compile(r"\d*~\d*")
+SHELL, ZONE, MAIL = "SHELL", "CRON_TZ", "MAILTO"
+REBOOT = (
+    "@reboot is not a time: Wakeful starts nothing with the machine. Start it from a system service, or let one run "
+    "wakeful run NAME for a job that is added with --manual"
+)
+USUAL_USERS = frozenset({"root", "www-data", "nobody", "daemon", "mail", "postgres", "mysql", "nginx", "apache"})
+
+
+class Line(NamedTuple):
+    """A line that starts something."""
+
+    number: int
+    schedule: str
+    rest: str
+
+
+def read(path: Path) -> Reading:
+    """The entries of a crontab."""
+    text = read_text(path)
+    where = "crontab" if str(path) == STDIN else path.name
+    return read_crontab(text, where, system=is_system(path, text))
+
+
+def is_system(path: Path, text: str) -> bool:
+    """Whether lines name a user: by where the file lies, else if all of them could."""
+    if path.parent.name == "cron.d" or str(path) == "/etc/crontab":
+        return True
+    users = {user.pw_name for user in pwd.getpwall()} | USUAL_USERS
+    lines = [line for _, line in _lines(text) if isinstance(line, Line)]
+    words = [line.rest.split(None, 1) for line in lines]
+    return bool(words) and all(len(two) == 2 and two[0] in users for two in words)
+
+
+def looks_right(text: str) -> bool:
+    """Whether every line is a comment, a setting or an entry, and one is an entry."""
+    found = list(_lines(text))
+    return any(isinstance(line, Line) for _, line in found) and all(line is not None for _, line in found)
+
+
+def read_crontab(text: str, where: str, *, system: bool) -> Reading:
+    """The entries of a crontab's text."""
+    settings: dict[str, str] = {}
+    names, entries = Names(), list[Found]()
+    for number, line in _lines(text):
+        if isinstance(line, tuple) and not isinstance(line, Line):
+            settings[line[0]] = line[1]
+            continue
+        source = f"{where}:{number}"
+        if line is None:
+            entries.append(refused(source, f"line-{number}", "the line cannot be read as an entry of a crontab"))
+        else:
+            entries.append(_entry(source, line, settings, names, system=system))
+    if not entries and text.strip() and not settings and not _only_comments(text):
+        raise Unreadable(f"{where} is not a crontab.")
+    return Reading(entries)
+
+
+def _only_comments(text: str) -> bool:
+    return all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines())
+
+
+def _lines(text: str) -> Iterator[tuple[int, Line | tuple[str, str] | None]]:
+    """Settings and entries with the numbers of their lines; None for what is neither."""
+    for number, raw in enumerate(text.splitlines(), 1):
+        line = raw.strip()
+        if not line or line.startswith("#"):
+            continue
+        setting = _SETTING.fullmatch(line)
+        if setting is not None:
+            yield number, (setting[1], next(value for value in setting.groups()[1:] if value is not None))
+        else:
+            yield number, _split(number, line)
+
+
+def _split(number: int, line: str) -> Line | None:
+    """An entry: a shorthand or five fields, and what follows."""
+    if line.startswith("@"):
+        word, _, rest = line.partition(" ") if " " in line else line.partition("\t")
+        return Line(number, word, rest.strip()) if rest.strip() else None
+    parts = line.split(None, 5)
+    if len(parts) < 6 or not all(_FIELD.fullmatch(part) for part in parts[:5]):
+        return None
+    return Line(number, " ".join(parts[:5]), parts[5])
+
+
+def _entry(source: str, line: Line, settings: Mapping[str, str], names: Names, *, system: bool) -> Found:
+    user, command = line.rest.split(None, 1) if system and len(line.rest.split(None, 1)) == 2 else (None, line.rest)
+    name = names.free(name_of_command(command))
+    if line.schedule.lower() == "@reboot":
+        return refused(source, name, f"{REBOOT} ({command:.80})")
+    if _RANDOM.search(line.schedule):
+        return refused(source, name, f"the random minute of {line.schedule!r} has no match: choose one")
+    expression = SHORTHANDS.get(line.schedule.lower(), line.schedule)
+    shell, given = _input(command)
+    env = {key: value for key, value in settings.items() if key not in (SHELL, ZONE, MAIL)}
+    job: dict[str, Any] = {
+        "cron": expression,
+        "timezone": settings.get(ZONE),
+        "command": [settings.get(SHELL) or "/bin/sh", "-c", shell],
+        "cwd": "~",
+        "stdin": given,
+        "env": env or None,
+        "catch_up": "skip",  # cron starts nothing later that it missed
+    }
+    return Found(
+        source,
+        name,
+        {key: value for key, value in job.items() if value is not None},
+        tuple(_differences(user, settings)),
+    )
+
+
+def _input(command: str) -> tuple[str, str | None]:
+    r"""The command and what it gets on standard input: an unescaped % ends the one and is a line break in the other."""
+    parts = re.split(r"(?<!\\)%", command)
+    plain = [part.replace("\\%", "%") for part in parts]
+    return plain[0].rstrip() if len(plain) > 1 else plain[0], "\n".join([*plain[1:], ""]) if len(plain) > 1 else None
+
+
+def _differences(user: str | None, settings: Mapping[str, str]) -> Iterator[str]:
+    if user is not None and user != _own_name():
+        yield f"ran as {user}, and runs here as the user of the server, in that user's home"
+    if settings.get(MAIL):
+        yield f"its output was mailed to {settings[MAIL]}: name a connector with deliver to have results sent"
+    if "TZ" in settings:
+        yield "TZ is given to the command and does not move its times, as in Debian and cronie; timezone would"
+
+
+def _own_name() -> str | None:
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return None

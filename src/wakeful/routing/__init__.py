@@ -1,0 +1,1 @@
+"""What routes are written with: strict models, rights, pages, answers, errors. The server in `api` has all routes."""

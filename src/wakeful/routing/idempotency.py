@@ -1,0 +1,105 @@
+"""`Idempotency-Key`: a request that is sent again is answered again, and done once.
+
+The answer is kept by the transaction that does the work (see `kernel.actions.idempotency`). This module
+says how a request is recognised and how an answer is put together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Any, NamedTuple, TypeVar
+
+from fastapi import Depends, Header, Request
+from pydantic import WithJsonSchema
+from starlette.responses import Response
+
+from wakeful.kernel.actions.idempotency import IdempotentRequest, Replayed
+from wakeful.routing.auth import Anyone
+from wakeful.routing.problems import ApiError
+
+T = TypeVar("T")
+MAX_KEY = 200
+JSON_TYPE = "application/json"
+ACTION_HEADER = "Wakeful-Action"
+
+KeyHeader = Annotated[
+    str | None,
+    Header(
+        alias="Idempotency-Key",
+        description="The same key with the same request is done once within 24 hours, and answered the same.",
+    ),
+    WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_KEY, "pattern": "^[ -~]+$"}),
+]
+
+
+class Answer(NamedTuple):
+    """What a request is answered with. Kept for one that is sent again, it is one text."""
+
+    status: int
+    headers: dict[str, str]
+    body: str
+
+    def to_text(self) -> str:
+        return json.dumps(self)
+
+    @classmethod
+    def from_text(cls, text: str) -> Answer:
+        return cls(*json.loads(text))
+
+
+def answer(status: int, body: Any, **headers: str) -> Answer:
+    """An answer with a JSON body. In ASCII: what a handler said may hold half of a surrogate pair."""
+    return Answer(status, headers, json.dumps(body, separators=(",", ":")))
+
+
+def respond(said: Answer, **headers: str) -> Response:
+    return Response(said.body, said.status, {**said.headers, **headers}, media_type=JSON_TYPE)
+
+
+class Keyed(NamedTuple):
+    """A request, and the key it carries, if any."""
+
+    caller: str
+    key: str | None
+    method: str
+    path: str
+    body_hash: str
+
+    async def do(
+        self, work: Callable[[IdempotentRequest | None], Awaitable[T]], render: Callable[[T], Answer]
+    ) -> Response:
+        """Do the work, unless it was done before; the answer either way."""
+        once = None
+        if self.key is not None:
+            request = f"{self.method} {self.path}"
+            once = IdempotentRequest(
+                self.caller, self.key, request, self.body_hash, lambda found: render(found).to_text()
+            )
+        try:
+            return respond(render(await work(once)))
+        except Replayed as replayed:
+            return respond(Answer.from_text(replayed.answer), **{"Idempotent-Replayed": "true"})
+
+
+async def keyed(request: Request, caller: Anyone, key: KeyHeader = None) -> Keyed:
+    """The key of a request, and what it must be the same with."""
+    if key is not None and not (0 < len(key) <= MAX_KEY and key.isascii() and key.isprintable()):
+        sentence = f"Idempotency-Key is a text of 1 to {MAX_KEY} printable ASCII characters."
+        raise ApiError(400, "invalid_key", sentence)
+    body = await request.body()
+    try:
+        body = json.dumps(json.loads(body), sort_keys=True).encode() if body else b""
+    except ValueError:  # answered elsewhere; here it only has to differ from others
+        body = b"not JSON: " + body
+    return Keyed(caller.name, key, request.method, request.url.path, hashlib.sha256(body).hexdigest())
+
+
+Key = Annotated[Keyed, Depends(keyed)]
+"""What a route that creates or runs asks for, to be done once."""
+
+
+def undoable(action: str | None) -> dict[str, str]:
+    """The header that says by which id a request can be undone; none where it changed nothing."""
+    return {ACTION_HEADER: action} if action is not None else {}

@@ -1,0 +1,87 @@
+"""The nearest sentence that is understood, for one that is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from difflib import get_close_matches
+
+from wakeful.triggers.sentences.amounts import ORDINALS
+from wakeful.triggers.sentences.calendar import MONTHS, WEEKDAYS
+from wakeful.triggers.sentences.phrases import VOCABULARY
+from wakeful.triggers.sentences.text import Text
+
+#: What people mean most often, one of each kind.
+EXAMPLES = (
+    "every 20 minutes",
+    "every day at 09:00",
+    "weekdays at 09:00",
+    "mondays and thursdays at 18:30",
+    "every 2 hours from 08:00 to 20:00",
+    "the 1st of every month at 06:00",
+    "the last day of every month at 18:00",
+    "the last friday of every month at 17:00",
+    "every january 15 at 12:00",
+    "in 20 minutes",
+    "tomorrow at 09:00",
+    "next tuesday at 14:00",
+    "2026-12-24 18:00",
+    "weekdays at 09:00 in Europe/Berlin",
+    "every hour on the hour",
+    "20 minutes after the last run ends",
+    "after backup succeeds",
+    "only when asked to",
+)
+_LONGEST = 200
+_MOST_WORDS = 30
+_UNITS = ("second", "seconds", "minute", "minutes", "hour", "hours", "day", "days", "week", "weeks")
+_KNOWN = sorted(
+    VOCABULARY
+    | set(_UNITS)
+    | set(WEEKDAYS)
+    | {f"{day}s" for day in WEEKDAYS}
+    | {
+        "weekday",
+        "weekdays",
+        "weekend",
+        "weekends",
+        "noon",
+        "midnight",
+        "morning",
+        "evening",
+        "today",
+        "tomorrow",
+        "next",
+    }
+    | set(MONTHS)
+    | set(ORDINALS)
+)
+
+
+def nearest(sentence: str, is_read: Callable[[str], bool]) -> str:
+    """`did you mean "…"?`: the sentence with its words corrected or a time added, or else the most similar example."""
+    words = Text(sentence[:_LONGEST]).words[:_MOST_WORDS]
+    for attempt in (*_completed(words), *_corrected(words)):
+        if is_read(attempt):
+            return f'did you mean "{attempt}"?'
+    near = get_close_matches(" ".join(words), EXAMPLES, 1, 0.0)
+    return f'write for example "{near[0]}".' if near else f'write for example "{EXAMPLES[0]}".'
+
+
+def _completed(words: list[str]) -> list[str]:
+    """With a time of day."""
+    return [f"{_joined(words)}{end}" for end in (" at 09:00", " on the 1st at 09:00", " on the 1st") if words]
+
+
+def _corrected(words: list[str]) -> list[str]:
+    """With every unknown word replaced by the known one that is most like it, or left out."""
+    known = set(_KNOWN)
+    unknown = [word for word in words if word.isalpha() and word not in known and len(word) > 2]
+    near = {word: get_close_matches(word, _KNOWN, 1, 0.7) for word in unknown[:5]}
+    better = [near[word][0] if near.get(word) else word for word in words]
+    fewer = [word for word in words if word not in unknown]
+    found = [better, fewer, better[:-1]]
+    return [text for one in found if one for text in (_joined(one), f"{_joined(one)} at 09:00") if one != words]
+
+
+def _joined(words: list[str]) -> str:
+    return " ".join(words).replace(" ,", ",").replace("( ", "(").replace(" )", ")")

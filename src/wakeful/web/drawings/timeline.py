@@ -1,0 +1,158 @@
+"""The timeline: one drawing a row, past on the left, what is to come on the right, now in the middle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from wakeful.counting import counted
+from wakeful.kernel.views.timeline import Mark, Row, Timeline
+
+#: Outcomes that are links with a shape of their own; all others are bars.
+SHAPES = {
+    "error": ("error", "bad"),
+    "timeout": ("timeout", "bad"),
+    "crashed": ("crashed", "crash"),
+    "unknown": ("unknown", "wait"),
+    "waiting": ("waiting", "wait"),
+}
+QUIET = ("noop", "skipped", "deferred", "cancelled")
+MERGED = 0.3  # bars that are closer than this, in percent, are one
+MOST_BARS = 200
+MOST_SHAPES = 40
+LINE = 14
+
+Clock = Callable[[int], str]
+
+
+class Scale(NamedTuple):
+    """Where a moment lies, in percent of the width."""
+
+    since: int
+    until: int
+
+    def at(self, ms: int) -> float:
+        share = (ms - self.since) / max(1, self.until - self.since)
+        return round(min(1.0, max(0.0, share)) * 100, 2)
+
+
+class Bar(NamedTuple):
+    """Runs of one look that lie so close together that they are drawn as one."""
+
+    left: float
+    right: float
+    tone: str
+    runs: int
+    first: int
+
+
+def draw_row(row: Row, line: Timeline, clock: Clock) -> Markup:
+    """The runs and the coming starts of one job."""
+    scale = Scale(line.since, line.until)
+    parts = [Markup('<use href="#back"/>'), *_bars(row.marks, scale, line.now, clock)]
+    parts += _shapes(row.marks, scale, line.now, clock)
+    parts += _ahead(row, scale)
+    about = Markup('<svg role="group" aria-label="{}">').format(describe_row(row, line, clock))
+    return about + Markup("").join(parts) + Markup("</svg>")
+
+
+def draw_back(line: Timeline, ticks: Sequence[int]) -> Markup:
+    """What all rows have behind them: what is ahead, times in which nothing could run, a grid, and now."""
+    scale = Scale(line.since, line.until)
+    now = scale.at(line.now)
+    parts = [Markup('<rect class="ahead" x="{}%" width="{}%" height="100%"/>').format(now, round(100 - now, 2))]
+    for band in line.bands:
+        left, right = scale.at(band.begin), scale.at(band.end)
+        parts.append(
+            Markup('<rect x="{}%" width="{}%" height="100%" fill="url(#hatch)"/>').format(left, round(right - left, 2))
+        )
+    parts += [Markup('<line class="grid" x1="{0}%" x2="{0}%" y2="100%"/>').format(scale.at(at)) for at in ticks]
+    parts.append(Markup('<line class="now" x1="{0}%" x2="{0}%" y2="100%"/>').format(now))
+    return Markup('<g id="back">') + Markup("").join(parts) + Markup("</g>")
+
+
+def draw_head(line: Timeline, ticks: Sequence[int], clock: Clock) -> Markup:
+    """The hours above the rows; on a narrow screen fewer of them."""
+    scale = Scale(line.since, line.until)
+    texts = []
+    for number, at in enumerate(ticks):
+        place = scale.at(at)
+        if place < 3 or place > 97 or abs(place - scale.at(line.now)) < 5:
+            continue
+        name = " ".join(word for word, so in (("far", not 25 < place < 75), ("odd", number % 2 == 1)) if so)
+        texts.append(Markup('<text class="{}" x="{}%" y="20">{}</text>').format(name, place, clock(at)))
+    now = scale.at(line.now)
+    tag = Markup(
+        '<rect class="nowtag" x="{0}%" y="5" width="46" height="20" rx="4" transform="translate(-23)"/>'
+        '<text class="n" x="{0}%" y="19">{1}</text>'
+    ).format(now, clock(line.now))
+    return Markup('<svg aria-hidden="true">') + Markup("").join(texts) + tag + Markup("</svg>")
+
+
+def describe_row(row: Row, line: Timeline, clock: Clock) -> str:
+    """The same in words."""
+    done = [mark for mark in row.marks if mark.until is not None]
+    bad = [mark for mark in done if mark.what in SHAPES]
+    parts = [f"{counted(len(done), 'run')} since {clock(line.since)}"]
+    if bad:
+        parts.append(f"{len(bad)} of them not well, the last at {clock(bad[-1].at)}")
+    if any(mark.what == "active" for mark in row.marks):
+        parts.append("running now")
+    if any(mark.what == "waiting" for mark in row.marks):
+        parts.append("waits for a person")
+    if row.ahead:
+        parts.append(f"next at {clock(row.ahead[0])}")
+    return f"{row.job.name}: {', '.join(parts)}"
+
+
+def _bars(marks: Sequence[Mark], scale: Scale, now: int, clock: Clock) -> Iterator[Markup]:
+    for bar in _merged([mark for mark in marks if mark.what not in SHAPES], scale, now)[-MOST_BARS:]:
+        title = clock(bar.first) if bar.runs == 1 else f"{counted(bar.runs, 'run')} from {clock(bar.first)}"
+        width = round(max(0.17, bar.right - bar.left), 2)
+        if bar.tone == "quiet" and bar.runs == 1:
+            yield Markup('<circle class="b quiet" cx="{}%" cy="{}" r="2.2"><title>{}</title></circle>').format(
+                bar.left, LINE, title
+            )
+        else:
+            yield Markup('<rect class="b {}" x="{}%" y="8" width="{}%" height="12"><title>{}</title></rect>').format(
+                bar.tone, bar.left, width, title
+            )
+
+
+def _merged(marks: Sequence[Mark], scale: Scale, now: int) -> list[Bar]:
+    found: list[Bar] = []
+    for mark in marks:
+        tone = "run" if mark.until is None else "quiet" if mark.what in QUIET else "ok"
+        left, right = scale.at(mark.at), scale.at(mark.until if mark.until is not None else now)
+        last = found[-1] if found else None
+        if last is not None and last.tone == tone != "quiet" and left - last.right < MERGED:
+            found[-1] = last._replace(right=max(last.right, right), runs=last.runs + 1)
+        else:
+            found.append(Bar(left, right, tone, 1, mark.at))
+    return found
+
+
+def _shapes(marks: Sequence[Mark], scale: Scale, now: int, clock: Clock) -> Iterator[Markup]:
+    for mark in [mark for mark in marks if mark.what in SHAPES][-MOST_SHAPES:]:
+        shape, tone = SHAPES[mark.what]
+        label = f"{clock(mark.at)} {mark.what}"
+        if mark.what == "waiting":
+            left = scale.at(mark.at)
+            width = round(scale.at(now) - left, 2)
+            yield Markup('<rect class="b wait" x="{}%" y="9" width="{}%" height="10"/>').format(left, width)
+        yield Markup(
+            '<a href="/runs/{}" aria-label="{}"><svg class="i {}" x="{}%" y="6" width="16" height="16">'
+            "<title>{}</title>"
+            '<use href="#{}" x="-8"/></svg></a>'
+        ).format(mark.run, label, tone, scale.at(mark.at), label, shape)
+
+
+def _ahead(row: Row, scale: Scale) -> Iterator[Markup]:
+    if row.more_ahead:
+        first = scale.at(row.ahead[0])
+        yield Markup('<line class="f dots" x1="{}%" x2="100%" y1="{}" y2="{}"/>').format(first, LINE, LINE)
+        return
+    for at in row.ahead:
+        yield Markup('<line class="f" x1="{0}%" x2="{0}%" y1="9" y2="19"/>').format(scale.at(at))

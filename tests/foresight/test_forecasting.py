@@ -1,0 +1,138 @@
+"""Forecasts: days, costs and budgets, against what then happens."""
+
+from __future__ import annotations
+
+import random
+from datetime import UTC, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+
+from tests.agents.virtual_agents import VirtualAgents, agent
+from tests.kernel.scene import at, virtual
+from wakeful import After, Cron, Every, Interval, NewJob, NotFound, Once
+from wakeful.agents import Reply
+from wakeful.foresight.forecasting import day_bounds, forecast
+from wakeful.foresight.question import Question, Setup
+from wakeful.foresight.simulating import simulate
+from wakeful.foresight.snapshot import take_snapshot
+from wakeful.testing import run
+from wakeful.triggers.moments import to_ms
+
+DAY_MS = 86_400_000
+
+
+@pytest.fixture
+def agents(sqlite_scene):
+    return VirtualAgents(sqlite_scene)
+
+
+@pytest.mark.promise("X21")
+@virtual
+async def test_a_forecast_counts_the_times_of_every_day(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_jobs(
+            [
+                NewJob("hourly", Cron("0 * * * *"), kind="job"),
+                NewJob("weekdays", Cron("0 9 * * 1-5"), kind="job"),
+                NewJob("often", Every("15m", max_runs=100), kind="job"),
+                NewJob("once", Once(at(hours=30)), kind="job"),
+                NewJob("then", After("hourly"), kind="job"),
+                NewJob("rounds", Interval("59s"), kind="job"),
+            ]
+        )
+        await scheduler.add_job("paused", Every("1m"), kind="job")
+        await scheduler.pause_job("paused")
+        found = await scheduler.look(lambda tx: forecast(tx, "UTC", 4 * DAY_MS))
+    runs = {job.name: [round(number) for number in job.counts] for job in found.jobs}
+    assert runs == {
+        "hourly": [23, 24, 24, 24],
+        "weekdays": [1, 1, 0, 0],
+        "often": [95, 5, 0, 0],
+        "once": [0, 1, 0, 0],
+        "then": [23, 24, 24, 24],
+        "rounds": [1440, 1440, 1440, 1440],
+        "paused": [0, 0, 0, 0],
+    }
+    shown = found.to_dict()
+    assert list(shown) == ["from", "to", "days", "by_job", "by_agent", "budget"]
+    assert [list(day) for day in shown["days"]] == [["date", "runs", "cost", "low", "high", "tokens"]] * 4
+    assert [day["date"] for day in shown["days"]] == ["2026-01-01", "2026-01-02", "2026-01-03", "2026-01-04"]
+    assert {job["history"] for job in shown["by_job"]} == {"no history"}
+
+
+@pytest.mark.promise("X21")
+@virtual
+async def test_a_forecast_of_one_job_is_about_that_one_and_an_unknown_name_is_not_found(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_jobs([NewJob(name, Every("1h"), kind="job") for name in ("one", "two")])
+        found = await scheduler.look(lambda tx: forecast(tx, "UTC", DAY_MS, only="two"))
+        assert [job.name for job in found.jobs] == ["two"]
+        with pytest.raises(NotFound):
+            await scheduler.look(lambda tx: forecast(tx, "UTC", DAY_MS, only="three"))
+
+
+@pytest.mark.promise("X21")
+def test_days_are_those_of_the_zone_also_where_clocks_change():
+    begins = to_ms(datetime(2026, 3, 28, 12, tzinfo=UTC))
+    bounds = day_bounds(begins, begins + 3 * DAY_MS, "Europe/Berlin")
+    assert [end - begin for begin, end in pairwise(bounds)] == [
+        11 * 3_600_000, 23 * 3_600_000, DAY_MS, 14 * 3_600_000,
+    ]  # fmt: skip
+
+
+@pytest.mark.promise("X21", "X4")
+def test_the_costs_of_a_month_are_as_forecast_within_a_tenth(sqlite_scene, agents):
+    """History, a forecast, and then thirty days as they really come, in virtual time."""
+    rng = random.Random(3)
+    agents.act = lambda turn: Reply("ok", cost=rng.uniform(0.01, 0.09), tokens_in=rng.randint(50, 150), tokens_out=10)
+    schedules = {"often": {"every": "3h", "prompt": "x"}, "daily": {"cron": "0 9 * * *", "prompt": "x"}}
+
+    async def main():
+        async with agents.scheduler_with({"a": agent(schedules=schedules)}) as scheduler:
+            await scheduler.start()
+            await sqlite_scene.sleep("30d")
+            found = await scheduler.look(lambda tx: forecast(tx, "UTC"))
+            asked = len(agents.turns)
+            spent = []
+            agents.act = lambda turn: spent.append(rng.uniform(0.01, 0.09)) or Reply("ok", cost=spent[-1])
+            await sqlite_scene.sleep("30d")
+        return found, asked, spent
+
+    found, asked, spent = run(main(), sqlite_scene.clock)
+    assert asked
+    total = found.total
+    assert len(agents.turns) - asked == pytest.approx(total.runs, rel=0.02)
+    assert sum(spent) == pytest.approx(total.cost, rel=0.1)
+    shown = total.to_dict()
+    assert shown["low"] < sum(spent) < shown["high"]
+    assert [row["agent"] for row in found.to_dict()["by_agent"]] == ["a"]
+
+
+@pytest.mark.promise("X21", "X4")
+def test_a_budget_is_reached_when_the_forecast_and_the_simulation_say(sqlite_scene, agents):
+    agents.act = lambda turn: Reply("ok", cost=0.5, tokens_in=10, tokens_out=1)
+    plan = {"a": agent(budget={"cost_per_day": 6}, schedules={"tick": {"every": "1h", "prompt": "x"}})}
+
+    async def main():
+        async with agents.scheduler_with(plan) as scheduler:
+            await scheduler.start()
+            await sqlite_scene.until(at(hours=5, minutes=30))
+            await scheduler.stop()
+            found = await scheduler.look(lambda tx: forecast(tx, "UTC", 2 * DAY_MS))
+            return found, await scheduler.look(take_snapshot)
+
+    found, snapshot = run(main(), sqlite_scene.clock)
+    [own] = [one for one in found.budgets if one.agent == "a"]
+    assert own.to_dict()["cap"] == {"runs": 100, "cost": 6.0}
+    reached = datetime.fromtimestamp(own.reached_at / 1000, UTC)
+    assert abs(reached - at(hours=12, minutes=30)) < timedelta(hours=1)  # twelve runs of half a dollar
+    runs = []
+    simulation = simulate(snapshot, Question(DAY_MS), Setup(), on_run=runs.append)
+    [note] = [one for one in simulation.notes if one.kind == "budget"]
+    assert note.job == "a.tick"
+    assert datetime.fromtimestamp(note.at / 1000, UTC) == at(hours=13)
+    assert "a cost of 6.00 of 6.00 is used today). Raise the budget, or run its schedules less often." in note.text
+    [job] = [one for one in simulation.jobs if one.name == "a.tick"]
+    assert job.skipped == {"over_budget": 11}
+    assert simulation.cost.expected == pytest.approx(0.5 * len(runs))

@@ -1,0 +1,100 @@
+"""Foresight on the command line: files that are not applied, JSON that streams, and what a plan adds."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.conftest import here, wakeful
+
+__all__ = ["here", "wakeful"]
+
+FILE = """
+store: ./jobs.db
+defaults: {timezone: UTC}
+jobs:
+  report: {cron: "0 * * * *", command: ["touch", "never"]}
+"""
+MORE = '  often: {cron: "*/30 * * * *", command: ["touch", "never"]}\n'
+
+
+@pytest.mark.promise("X4")
+def test_a_file_that_is_not_applied_is_simulated_and_stays_so(wakeful, here):
+    (here / "wakeful.yaml").write_text(FILE)
+    before = sorted(path.name for path in here.iterdir())
+    answer = wakeful("simulate", "--config", "wakeful.yaml", "--for", "1d", "--json")
+    found = json.loads(answer.out)
+    assert list(found) == ["from", "to", "seed", "runs", "jobs", "lanes", "notes", "cost", "truncated"]
+    assert {run["job"] for run in found["runs"]} == {"report"}
+    assert len(found["runs"]) == found["jobs"][0]["runs"] == 24
+    assert sorted(path.name for path in here.iterdir()) == before
+    shown = wakeful("simulate", "--config", "wakeful.yaml", "--for", "1d")
+    assert ": 24 runs of 1 job." in shown.out
+
+
+@pytest.mark.promise("X4")
+def test_an_assumption_about_an_unknown_job_leaves_no_half_of_an_answer(wakeful, here):
+    (here / "wakeful.yaml").write_text(FILE)
+    answer = wakeful("simulate", "--config", "wakeful.yaml", "--assume", "reprot=3s", "--json")
+    assert (answer.code, answer.out) == (3, "")
+    assert "Did you mean 'report'?" in answer.err
+
+
+@pytest.mark.promise("X21")
+def test_a_plan_says_what_it_adds_to_a_day(wakeful, here):
+    (here / "wakeful.yaml").write_text(FILE)
+    assert wakeful("plan").out.splitlines()[-1] == "+ 24 runs a day"
+    wakeful("apply")
+    (here / "wakeful.yaml").write_text(FILE + MORE)
+    answer = wakeful("plan")
+    assert (answer.code, answer.out.splitlines()[-1]) == (5, "+ 48 runs a day")
+    assert json.loads(wakeful("plan", "--json").out)["adds"] == {"runs_per_day": 48.0, "cost_per_day": 0.0}
+    (here / "wakeful.yaml").write_text(FILE.replace("0 * * * *", "0 9 * * 1"))
+    assert wakeful("plan").out.splitlines()[-1] == "- 24 runs a day"
+
+
+@pytest.mark.promise("X4", "X21")
+def test_a_plan_is_compared_by_simulation(wakeful, here):
+    (here / "wakeful.yaml").write_text(FILE)
+    wakeful("apply")
+    (here / "wakeful.yaml").write_text(FILE + MORE)
+    said = wakeful("plan", "--simulate").out
+    assert "Simulated for 7 days: 168 runs before, 504 runs after." in said
+    assert ["often", "0", "->", "336", "0", "->", "0"] in [line.split() for line in said.splitlines()]
+    compared = json.loads(wakeful("plan", "--simulate", "--json").out)["simulated"]
+    assert [compared[side]["runs"] for side in ("before", "after")] == [168, 504]
+
+
+@pytest.mark.promise("X21")
+def test_a_forecast_is_printed_by_day_and_as_json(wakeful, here):
+    (here / "wakeful.yaml").write_text(FILE)
+    assert wakeful("forecast").out == "No jobs: nothing to forecast.\n"
+    wakeful("apply")
+    found = json.loads(wakeful("forecast", "report", "--for", "2d", "--json").out)
+    assert sum(day["runs"] for day in found["days"]) == 48
+    assert found["by_job"][0]["history"] == "no history"
+    assert wakeful("forecast", "nothing").code == 3
+    assert ": 48 runs of 1 job, about $0.00" in wakeful("forecast", "--for", "2d").out
+
+
+@pytest.mark.promise("X21")
+def test_an_agent_is_shown_with_when_its_budget_is_reached(wakeful, here):
+    (here / "wakeful.yaml").write_text(
+        """
+store: ./jobs.db
+defaults: {timezone: UTC}
+agents:
+  a:
+    runner: {start: ["true"]}
+    budget: {runs_per_day: 12}
+    schedules:
+      tick: {cron: "0 * * * *", prompt: hello}
+"""
+    )
+    wakeful("apply")
+    said = wakeful("agent", "show", "a").out
+    assert "reached on " in said
+    (here / "wakeful.yaml").write_text((here / "wakeful.yaml").read_text().replace("12", "30"))
+    wakeful("apply")
+    assert "reached on " not in wakeful("agent", "show", "a").out

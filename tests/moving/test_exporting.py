@@ -1,0 +1,323 @@
+"""`wakeful export`, and the way back: the same jobs, states and next times, and no secret on the way."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.store.postgres_server import postgres_url
+from wakeful import After, Cron, Every, Interval, Manual, NewJob, Once, Scheduler
+from wakeful.moving import returning
+from wakeful.moving.exporting import export
+from wakeful.store.jobs import JobFilter
+from wakeful.triggers import iso
+
+LEFT = {"run_id": None, "last_run_id": None, "queued": 0, "parked": None, "ready_at": None}
+DAY = 86_400_000
+NAMES = ("a", "b name", "c.d", "ü", "e-5")
+
+triggers = st.one_of(
+    st.builds(
+        Cron,
+        st.sampled_from(["0 9 * * 1-5", "*/7 * * * *", "30 0 9 L * *", "0 12 * * 5#2", "@daily"]),
+        tz=st.sampled_from(["Europe/Berlin", "UTC", None]),
+        jitter=st.sampled_from([0, 5]),
+        except_dates=st.sampled_from([(), ("2027-01-01", "2027-01-02")]),
+        active_hours=st.sampled_from([None, {"start": "08:00", "end": "22:00", "timezone": "Asia/Tokyo"}]),
+    ),
+    st.builds(
+        Every,
+        st.sampled_from(["30s", "90m", "7d", 12.5]),
+        anchor=st.sampled_from([None, "2026-01-01T00:00:00.123Z"]),
+        stagger=st.sampled_from([None, "10m"]),
+        max_runs=st.sampled_from([None, 1000]),
+        until=st.sampled_from([None, "2090-01-01T00:00:00Z"]),
+    ),
+    st.builds(Interval, st.sampled_from(["20s", "3h"])),
+    st.builds(Once, st.sampled_from(["2090-12-24T18:00:00Z"])),
+    st.builds(After, st.just("a"), st.sampled_from(["success", "any"])),
+    st.builds(Manual),
+)
+options = st.fixed_dictionaries(
+    {},
+    optional={
+        "timeout": st.sampled_from(["5m", 0.5]),
+        "retry": st.sampled_from([0, 3, ["1s", "1h"], {"times": 2, "on": "any"}]),
+        "catch_up": st.sampled_from(["skip", "2h"]),
+        "lanes": st.sampled_from([{"gpu": 2}, {"x y": 1, "z": 5}]),
+        "labels": st.sampled_from([["gpu"]]),
+        "priority": st.integers(-100, 100),
+        "max_errors": st.integers(0, 9),
+        "approval": st.booleans(),
+    },
+)
+works = st.sampled_from(
+    [
+        ("command", {"argv": ["echo", "${HOME}", "1e3", "no"], "cwd": "/srv"}),
+        ("command", {"argv": ["true"], "cwd": "/", "stdin": "a\n b\n", "env_refs": {"T": "${T}"}}),
+        ("http", {"url": "https://example.org/x", "method": "POST", "body": {"n": ["${x}", None]}}),
+        ("report", {"any": ["thing", 1.5]}),
+        ("report", None),
+    ]
+)
+states = st.fixed_dictionaries(
+    {
+        "how": st.sampled_from(["idle", "paused", "disabled", "both"]),
+        "errors": st.integers(0, 7),
+        "missed": st.integers(0, 9),
+        "slot_runs": st.integers(0, 50),
+        "last_outcome": st.sampled_from([None, "success", "error"]),
+        "last_error": st.sampled_from([None, "boom\n\x1b[31m", "ü"]),
+        "ago": st.sampled_from([None, 1, DAY + 7]),
+    }
+)
+
+
+async def pairs(scheduler):
+    return {job.name: (job, state) for job, state in await scheduler.look(lambda tx: tx.jobs.matching(JobFilter()))}
+
+
+async def fill(scheduler, jobs):
+    news = [
+        NewJob(name, trigger, kind=kind, payload=payload, **more) for name, trigger, (kind, payload), more, _ in jobs
+    ]
+    await scheduler.add_jobs(news)
+    for name, *_, wanted in jobs:
+        if wanted["how"] in ("paused", "both"):
+            await scheduler.pause_job(name, "because")
+        if wanted["how"] in ("disabled", "both"):
+            await scheduler.update_job(name, enabled=False)
+    found = await pairs(scheduler)
+    now = scheduler.clock.now()
+
+    def change(tx, _):
+        for name, *_, wanted in jobs:
+            ago = None if wanted["ago"] is None else now - wanted["ago"]
+            kept = {key: value for key, value in wanted.items() if key not in ("how", "ago")}
+            state = found[name][1]._replace(**kept, last_run_at=ago, last_finished_at=ago)
+            tx.jobs.save([state])
+
+    await scheduler.transact(change)
+
+
+async def moved(origin, goal, folder):
+    """Everything that is in one store, and in another after the way through files."""
+    async with Scheduler(origin) as scheduler, Scheduler(goal) as other:
+        before = await pairs(scheduler)
+        await export(scheduler, folder, 0)
+        done = await returning.store(other, returning.read(folder, other), "ada")
+        assert [one.found.refused for one in done.batch.entries if one.entry is None] == []
+        after = await pairs(other)
+        again = await returning.store(other, returning.read(folder, other), "ada")
+        assert again.batch.new == []
+        assert await pairs(other) == after
+        return before, after
+
+
+def lasting(found):
+    return {name: (job, state._replace(**LEFT, due_at=None)) for name, (job, state) in found.items()}
+
+
+def draw_jobs():
+    one = st.tuples(triggers, works, options, states)
+    return st.lists(one, min_size=1, max_size=len(NAMES)).map(
+        lambda found: [(name, *rest) for name, rest in zip(NAMES, found, strict=False)]
+    )
+
+
+def not_circular(jobs):
+    return [(name, Manual() if name == "a" and isinstance(when, After) else when, *rest) for name, when, *rest in jobs]
+
+
+@pytest.mark.promise("X10")
+@given(draw_jobs().map(not_circular))
+def test_an_export_that_is_imported_gives_the_same_jobs_states_and_next_times(jobs):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+
+        async def work():
+            async with Scheduler(f"sqlite:///{folder}/a.db") as scheduler:
+                await fill(scheduler, jobs)
+            return await moved(f"sqlite:///{folder}/a.db", f"sqlite:///{folder}/b.db", folder / "out")
+
+        before, after = asyncio.run(work())
+        assert lasting(after) == lasting(before)
+        assert {name: state.due_at for name, (_, state) in after.items()} == {
+            name: state.next_at if state.enabled and not state.paused else None for name, (_, state) in before.items()
+        }
+
+
+def test_an_export_moves_from_sqlite_to_postgresql(tmp_path):
+    jobs = [
+        ("a", Every("90m", stagger="10m"), ("report", {"x": 1}), {"priority": 3}, _state(how="paused", errors=2)),
+        ("b", Cron("0 9 * * *", tz="Europe/Berlin"), ("report", None), {}, _state(ago=DAY)),
+    ]
+
+    async def work():
+        async with Scheduler(f"sqlite:///{tmp_path}/a.db") as scheduler:
+            await fill(scheduler, jobs)
+        return await moved(f"sqlite:///{tmp_path}/a.db", postgres_url(), tmp_path / "out")
+
+    before, after = asyncio.run(work())
+    assert lasting(after) == lasting(before)
+
+
+def _state(**wanted):
+    plain = {"errors": 0, "missed": 0, "slot_runs": 0, "last_outcome": None, "last_error": None, "ago": None}
+    return {"how": "idle", **plain, **wanted}
+
+
+@pytest.mark.promise("X10")
+def test_no_secret_is_in_any_file_and_the_references_are_named(wakeful, here):
+    wakeful("add", "web", "--every", "1h", "--url", "https://u:hunter2@example.org/?token=hunter2",
+            "--header", "Authorization: Bearer hunter2")  # fmt: skip
+    wakeful("add", "job", "--every", "1h", "--env", "API=hunter2", "--", "sh", "-c", "echo $API")
+    wakeful("token", "create", "robot", "--role", "admin")
+    wakeful("run", "job")
+    answer = wakeful("export", "out", "--json")
+    assert answer.code == 0
+    assert answer.json["secrets"] == ["JOB_API", "WEB_URL", "WEB_URL_2", "WEB_AUTHORIZATION"]
+    for file in (here / "out").iterdir():
+        assert "hunter2" not in file.read_text(), file
+        assert file.stat().st_mode & 0o077 == 0
+    done = wakeful("import", "wakeful", "out", "--yes", "--db", "b.db")
+    assert (done.code, "JOB_API" in done.err) == (0, True)
+    web = wakeful("show", "web", "--json", "--db", "b.db").json
+    assert web["payload"]["url"] == "https://u:${WEB_URL}@example.org/?token=${WEB_URL_2}"
+
+
+def test_the_files_are_plain_and_the_yaml_stores_the_same_jobs(wakeful, here):
+    wakeful("add", "one", "--cron", "0 9 * * 1-5", "--tz", "Europe/Berlin", "--retry", "2", "--", "echo", "${X}")
+    wakeful("add", "two", "--after", "one", "--on", "any", "--timeout", "5m", "--", "true")
+    wakeful("add", "web", "--every", "6h", "--url", "https://example.org/x", "--body", "${x}")
+    wakeful("add", "mon", "--every", "1d", "--ping", "--grace", "2h")
+    wakeful("pause", "two")
+    wakeful("run", "one")
+    assert wakeful("export", "out", "--runs", "7d").code == 0
+    assert sorted(path.name for path in (here / "out").iterdir()) == [
+        "events.ndjson", "runs.ndjson", "state.json", "wakeful.yaml",
+    ]  # fmt: skip
+    [run] = [json.loads(line) for line in (here / "out/runs.ndjson").read_text().splitlines()]
+    assert (run["job"], run["outcome"]) == ("one", "success")
+    assert "output" not in run
+    events = [json.loads(line) for line in (here / "out/events.ndjson").read_text().splitlines()]
+    assert {event["stream"] for event in events} >= {"job", "run"}
+    assert wakeful("check", "out/wakeful.yaml").code == 0
+    assert wakeful("apply", "out/wakeful.yaml", "--db", "b.db").code == 0
+    before, after = (
+        {job["name"]: job for job in wakeful("list", "--json", "--db", db).json}
+        for db in (".wakeful/wakeful.db", "b.db")
+    )
+    assert before.keys() == after.keys()
+    for name, job in before.items():
+        for part in ("kind", "trigger", "payload", "options"):
+            assert (after[name][part] or {}) == (job[part] or {}), (name, part)
+
+
+def test_jobs_of_several_files_are_in_several_files_and_still_belong_to_them(wakeful, here):
+    for fleet in ("main", "second"):
+        file = here / f"{fleet}.yaml"
+        file.write_text(
+            f"store: sqlite:///{here}/a.db\nfleet: {fleet}\njobs:\n  {fleet}-job: {{every: 1h, command: [echo]}}\n"
+        )
+        assert wakeful("apply", file).code == 0
+    wakeful("add", "by-hand", "--every", "1h", "--db", "a.db", "--", "true")
+    assert wakeful("export", "out", "--db", "a.db").code == 0
+    assert "main-job" in (here / "out/wakeful.yaml").read_text()
+    assert "fleet: second" in (here / "out/fleet-second.yaml").read_text()
+    assert wakeful("import", "wakeful", "out", "--yes", "--db", "b.db").code == 0
+    planned = wakeful("plan", "second.yaml", "--db", "b.db")
+    assert (planned.code, planned.out) == (0, "Nothing to do: 1 job already as in the file.\n")
+
+
+def test_agents_come_back_with_their_prompts_and_without_their_secrets(wakeful, here):
+    (here / "work").mkdir()
+    (here / "wakeful.yaml").write_text(
+        "store: sqlite:///a.db\nagents:\n  ada:\n"
+        "    runner: {preset: scripted, args: [cat], cwd: work, env: [K=hunter2, HOME]}\n"
+        "    heartbeat: {every: 20m}\n    schedules:\n      ask: {cron: '0 9 * * *', prompt: 'Look at $${HOME}.'}\n"
+        "      hook: {webhook: {verify: github, secret: hunter2-hunter2-hunter2}, prompt: Pushed.}\n"
+    )
+    assert wakeful("apply").code == 0
+    assert wakeful("export", "out").code == 0
+    assert "hunter2" not in "".join(file.read_text() for file in (here / "out").iterdir())
+    assert wakeful("import", "wakeful", "out", "--yes", "--db", "b.db").code == 0
+    before, after = (
+        {job["name"]: job for job in wakeful("list", "--json", "--db", db).json} for db in ("a.db", "b.db")
+    )
+    assert before.keys() == after.keys() == {"ada.ask", "ada.heartbeat", "ada.hook", "ada.wake"}
+    assert after["ada.ask"]["payload"]["prompt"] == "Look at ${HOME}."
+    assert after["ada.ask"]["payload"]["runner"]["env"] == ["K=${ADA_ASK_K}", "HOME"]
+    assert {name: job["next_run_at"] for name, job in before.items()} == {
+        name: job["next_run_at"] for name, job in after.items()
+    }
+    [agent] = wakeful("agent", "list", "--json", "--db", "b.db").json
+    assert (agent["name"], agent["schedules"]) == ("ada", 2)
+
+
+@pytest.mark.promise("X17")
+def test_where_work_is_due_already_an_import_opens_held(wakeful, here):
+    wakeful("add", "job", "--every", "1h", "--", "true")
+    wakeful("export", "out")
+    state = json.loads((here / "out/state.json").read_text())
+    for key in ("next_at", "slot", "counted_to"):
+        state["jobs"][0]["state"][key] = iso(1_700_000_000_000)
+    (here / "out/state.json").write_text(json.dumps(state))
+    done = wakeful("import", "wakeful", "out", "--yes", "--db", "b.db")
+    assert (done.code, "everything is paused" in done.err) == (0, True)
+    assert "paused" in wakeful("status", "--db", "b.db").out.lower()
+
+
+def test_an_export_overwrites_nothing(wakeful, here):
+    wakeful("add", "job", "--every", "1h", "--", "true")
+    (here / "full").mkdir()
+    (here / "full" / "notes").write_text("mine")
+    (here / "link").symlink_to(here)
+    for folder, code in (("full", 4), ("link", 2), ("full/notes", 2)):
+        assert wakeful("export", folder).code == code, folder
+    assert [path.name for path in (here / "full").iterdir()] == ["notes"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: data.update(format=99),
+        lambda data: data.update(jobs={}),
+        lambda data: data.update(jobs=[1]),
+    ],
+)
+def test_an_export_of_another_format_is_refused(wakeful, here, change):
+    wakeful("add", "job", "--every", "1h", "--", "true")
+    wakeful("export", "out")
+    data = json.loads((here / "out/state.json").read_text())
+    change(data)
+    (here / "out/state.json").write_text(json.dumps(data))
+    answer = wakeful("import", "wakeful", "out", "--yes", "--db", "b.db")
+    assert (answer.code, answer.err.startswith("Error: state.json")) == (1, True)
+    assert wakeful("list", "--json", "--db", "b.db").json == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id": "run_1"}, {"name": ""}, {"kind": 5}, {"source": "moon"}, {"trigger": {"type": "x"}}, {"payload": 5},
+        {"options": {"timeout": "never"}}, {"created_at": "then"}, {"state": {}}, {"owner": 5},
+        {"state": {"revision": -1}}, {"options": {"surprise": 1}},
+    ],
+)  # fmt: skip
+def test_a_job_of_an_export_that_was_tampered_with_is_refused(wakeful, here, change):
+    wakeful("add", "job", "--every", "1h", "--", "true")
+    wakeful("export", "out")
+    data = json.loads((here / "out/state.json").read_text())
+    data["jobs"][0].update(change)
+    (here / "out/state.json").write_text(json.dumps(data))
+    answer = wakeful("import", "wakeful", "out", "--yes", "--json", "--db", "b.db")
+    assert answer.code in (0, 1), answer.err
+    assert "fault in Wakeful" not in answer.err
+    assert wakeful("list", "--json", "--db", "b.db").json == []

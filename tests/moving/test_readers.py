@@ -1,0 +1,238 @@
+"""What each reader finds in files as the programs write them: every entry is accounted for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from wakeful.moving.calendar import Calendar, NoCron, read_calendar
+from wakeful.moving.celerybeat import read_module
+from wakeful.moving.checking import Terms, check
+from wakeful.moving.crontab import read_crontab
+from wakeful.moving.formats import READERS, guess, read_source
+from wakeful.moving.naming import name_of_command
+from wakeful.moving.sources import Unreadable
+from wakeful.moving.units import read_unit, span_ms
+
+SAMPLES = Path(__file__).parent.parent / "data" / "moving"
+TERMS = Terms(Path("/srv"), "UTC", "UTC", 1_790_000_000_000)
+AT = {
+    "crontab": "crontab/user.crontab",
+    "systemd": "systemd",
+    "caco": "caco",
+    "openalice": "openalice",
+    "herdctl": "herdctl",
+    "openclaw": "openclaw/jobs.json",
+    "halo": "halo/halo.sqlite",
+    "apscheduler3": "apscheduler/jobs.sqlite",
+    "celerybeat": "celery/tasks.py",
+}
+FOUND = {
+    "crontab": {
+        "backup": "maps", "poll": "maps", "mail": "maps", "date": "maps", "echo": "maps",
+        "start-things": "refused", "false": "refused", "apt-update": "refused",
+    },
+    "systemd": {
+        "backup": "differs", "backup-2": "differs", "boot": "refused", "lonely": "refused", "poll": "differs",
+        "thirteenth": "refused",
+    },
+    "caco": {"caco.broken": "refused", "caco-claude-sonnet.daily-standup": "differs", "caco-fresh.hourly": "differs"},
+    "openalice": {
+        "alice.heartbeat": "differs", "alice.btc-rsi": "differs", "alice.watch": "differs", "alice.past": "refused",
+        "alice.odd": "refused", "8c1e": "refused",
+    },
+    "herdctl": {
+        "hurricane-watcher.check": "differs", "hurricane-watcher.morning": "differs",
+        "hurricane-watcher.pushed": "refused",
+    },
+    "openclaw": {"main.morning-brief": "differs", "main.queue": "maps", "main.reminder": "differs"},
+    "halo": {
+        "Price watch": "differs", "Morning": "differs", "Broken": "differs", "Past": "refused", "Odd": "refused",
+    },
+    "apscheduler3": {
+        "christmas": "differs", "combined": "refused", "last-friday": "differs", "month-end": "differs",
+        "nightly": "differs", "paused": "differs", "six-hours": "differs", "week-one": "refused",
+        "with-a-date": "refused",
+    },
+    "celerybeat": {
+        "add-every-30-seconds": "differs", "monday-morning": "differs", "cleanup": "differs", "product": "differs",
+        "melbourne": "refused", "computed": "refused",
+    },
+}  # fmt: skip
+
+
+def jobs_of(form):
+    """Checked entries by name."""
+    return {one.found.name: one for one in check(read_source(form, SAMPLES / AT[form]), TERMS).entries}
+
+
+@pytest.mark.promise("X10")
+@pytest.mark.parametrize("form", READERS)
+def test_every_entry_of_a_source_maps_or_differs_or_is_refused_with_the_reason(form):
+    found = jobs_of(form)
+    assert {name: one.status for name, one in found.items()} == FOUND[form]
+    assert all(one.found.refused for one in found.values() if one.status == "refused")
+    assert all(one.found.notes for one in found.values() if one.status == "differs")
+
+
+@pytest.mark.parametrize("form", READERS)
+def test_every_format_is_recognised(form):
+    assert guess(SAMPLES / AT[form]) == form
+
+
+def test_a_crontab_keeps_shell_path_input_and_zone():
+    found = jobs_of("crontab")
+    path = {"PATH": "/usr/local/bin:/usr/bin:/bin"}
+    assert found["backup"].job == {
+        "cron": "0 2 * * *",
+        "command": ["/bin/bash", "-c", "/usr/local/bin/backup.sh --full >> /var/log/backup.log 2>&1"],
+        "cwd": "~",
+        "env": path,
+        "catch_up": "skip",
+    }
+    assert found["mail"].job["timezone"] == "America/New_York"
+    assert found["mail"].job["command"][2] == 'mail -s "report" ops@example.org'
+    assert found["mail"].job["stdin"] == "Dear all,\nthe month is over.\n"
+    assert found["date"].job["command"][2] == "date +%F > /tmp/today"
+    assert found["date"].job["cron"] == "0 0 * * *"
+    assert found["echo"].job["command"][2] == "echo $${HOME}"  # as a file has it
+    assert found["echo"].entry.new.payload["argv"][2] == "echo ${HOME}"
+    assert "wakeful run" in found["start-things"].found.refused
+
+
+def test_a_crontab_of_the_system_names_a_user_before_the_command():
+    [hourly, wiki] = check(read_source("crontab", SAMPLES / "crontab/system.crontab"), TERMS).entries
+    assert (hourly.found.name, wiki.found.name) == ("run-parts", "runJobs")
+    assert hourly.job["command"] == ["/bin/sh", "-c", "cd / && run-parts --report /etc/cron.hourly"]
+    assert any("www-data" in note for note in wiki.found.notes)
+    assert any("mailed to root" in note for note in wiki.found.notes)
+
+
+def test_a_zone_for_the_command_alone_does_not_move_its_times():
+    [entry] = read_crontab("TZ=Asia/Tokyo\n0 9 * * * date\n", "crontab", system=False).entries
+    assert "timezone" not in entry.job
+    assert entry.job["env"] == {"TZ": "Asia/Tokyo"}
+    assert "TZ" in entry.notes[0]
+
+
+def test_times_without_a_zone_are_those_of_the_machine():
+    reading = read_crontab("0 9 * * * date\n", "crontab", system=False)
+    [here] = check(reading, TERMS._replace(zone="Europe/Berlin", local="Asia/Tokyo")).entries
+    assert here.job["timezone"] == "Asia/Tokyo"
+
+
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [
+        ("/usr/local/bin/backup.sh --full", "backup"),
+        ("cd /srv/app && FOO=1 /usr/bin/python3 scripts/poll.py -q", "poll"),
+        ("/usr/bin/env bash -c 'x'", "x"),
+        ("nice -n 10 /opt/run.me/tidy", "tidy"),
+        ("@@@", "job"),
+        ("echo 'unbalanced", "echo"),
+    ],
+)
+def test_a_job_is_called_after_what_it_runs(command, name):
+    assert name_of_command(command) == name
+
+
+@pytest.mark.parametrize(
+    ("text", "cron", "zone"),
+    [
+        ("daily", "0 0 * * *", None),
+        ("weekly", "0 0 * * 1", None),
+        ("quarterly", "0 0 1 1,4,7,10 *", None),
+        ("hourly UTC", "0 * * * *", "UTC"),
+        ("*:0/15", "0-59/15 * * * *", None),
+        ("*-*-* 04:00:00", "0 4 * * *", None),
+        ("Mon,Fri 18:30", "30 18 * * 1,5", None),
+        ("Sat..Mon 08:00 Europe/Berlin", "0 8 * * 6,0-1", "Europe/Berlin"),
+        ("Mon *-*-1..7 09:00", "0 9 * * 1#1", None),
+        ("*-02~01 12:00", "0 12 L 2 *", None),
+        ("*-*~03 12:00", "0 12 L-2 * *", None),
+        ("*-*-* *:*:30", "30 * * * * *", None),
+    ],
+)
+def test_a_calendar_of_systemd_is_a_cron_expression(text, cron, zone):
+    assert read_calendar(text) == Calendar(cron, zone)
+
+
+def test_a_calendar_with_a_year_is_one_moment():
+    assert read_calendar("2026-12-24 18:00") == Calendar(None, None, "2026-12-24T18:00:00")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "never", "Fri *-*-13", "2026..2027-*-* 00:00", "*:99", "*-*-* 00:00:00.5", "9..3:00"]
+)
+def test_a_calendar_that_cron_cannot_say_is_refused(text):
+    with pytest.raises(NoCron):
+        read_calendar(text)
+
+
+def test_a_service_is_a_command_with_its_folder_variables_and_limit():
+    job = jobs_of("systemd")["backup"].job
+    assert job["command"] == ["/usr/local/bin/backup.sh", "--full", "--label", "night of %d"]
+    assert (job["cwd"], job["env"], job["timeout"]) == ("/srv/backup", {"LEVEL": "3", "NAME": "all"}, "90m")
+    assert (job["cron"], job["stagger"]) == ("30 2 * * 1-5", "15m")
+    assert "catch_up" not in job  # Persistent=true
+
+
+def test_spans_and_units_are_read_as_systemd_reads_them():
+    assert [span_ms(text) for text in ("90", "1h 30min", "2w", "5 min 20s", "abc", "")] == [
+        90_000, 5_400_000, 1_209_600_000, 320_000, None, None,
+    ]  # fmt: skip
+    unit = read_unit("[A]\nk=1\nk=2\n# k=9\n[B]\nk=3 \\\n  4\nk2=x\nk2=\n")
+    assert (unit.all("A", "k"), unit.last("B", "k"), unit.all("B", "k2")) == (["1", "2"], "3  4", [])
+
+
+def test_prompts_become_schedules_of_agents_with_what_they_were_asked():
+    found = jobs_of("caco")["caco-fresh.hourly"]
+    assert found.entry.new.payload["prompt"] == "Look at ${HOME} and the queue."
+    assert (found.job["interval"], found.entry.enabled) == ("90m", False)
+    alice = jobs_of("openalice")
+    assert alice["alice.btc-rsi"].job == {"cron": "0 */4 * * *", "prompt": "Check BTC RSI", "target": "main"}
+    assert alice["alice.heartbeat"].job["active_hours"]["timezone"] == "Asia/Shanghai"
+    herd = jobs_of("herdctl")
+    assert herd["hurricane-watcher.check"].job["prompt"].startswith("You watch storms. Be concise.\n\nCheck")
+    assert herd["hurricane-watcher.morning"].job["enabled"] is False
+    claw = jobs_of("openclaw")
+    assert claw["main.queue"].job["anchor"] == "2026-01-01T00:00:00Z"
+    assert (claw["main.morning-brief"].job["stagger"], claw["main.morning-brief"].job["timeout"]) == ("5m", "10m")
+
+
+def test_jobs_of_a_program_keep_their_kind_and_payload():
+    job = jobs_of("halo")["Price watch"]
+    assert (job.entry.new.kind, job.entry.new.payload) == ("app", {"appId": "x"})
+    assert job.job["anchor"] == "2026-01-01T00:00:00Z"
+
+
+def test_functions_of_apscheduler_are_called_by_reference():
+    found = jobs_of("apscheduler3")
+    assert found["nightly"].job == {
+        "cron": "30 2 * * 1-5",
+        "timezone": "Europe/Berlin",
+        "command": ["python3", "-c", "from textwrap import shorten; shorten('hello world', width=5)"],
+        "catch_up": {"within": "1h"},
+    }
+    assert found["last-friday"].job["cron"] == "0 17 * * 5L"
+    assert found["month-end"].job["cron"] == "15,45 * 9-17/2 L */2 *"
+    assert found["christmas"].job["at"] == "2099-12-24T18:00:00+01:00"
+    assert found["six-hours"].job["anchor"].startswith("2026-01-01T08:00")
+    assert found["paused"].job["enabled"] is False
+
+
+def test_tasks_of_celery_are_sent_by_its_own_program():
+    found = jobs_of("celerybeat")
+    assert found["monday-morning"].job == {
+        "cron": "30 7 * * mon",
+        "timezone": "Europe/London",
+        "command": ["celery", "-A", "proj", "call", "proj.tasks.report", '--kwargs={"to": "team"}', "--queue=slow"],
+    }
+    assert found["add-every-30-seconds"].job["command"][-1] == "--args=[16, 16]"
+    assert [found[name].job["every"] for name in ("add-every-30-seconds", "cleanup", "product")] == ["30s", "6h", "5m"]
+
+
+def test_a_module_without_a_schedule_is_said_to_have_none():
+    with pytest.raises(Unreadable, match="has no beat_schedule"):
+        read_module("tasks.py", "x = 1\n")

@@ -1,0 +1,99 @@
+"""Drawings are text: what they are made from decides every letter of them."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from wakeful.kernel.views.lately import Lately
+from wakeful.kernel.views.timeline import Band, Timeline
+from wakeful.store.runs import Ended
+from wakeful.web.assets import assets, squeezed
+from wakeful.web.drawings.bars import ledger_bar, meter, sparkline
+from wakeful.web.drawings.timeline import draw_back
+from wakeful.web.remembering import Remembered
+from wakeful.web.rendering import ansi, linked, span, visible
+
+pytestmark = pytest.mark.promise("X28")
+
+
+def ended(outcome, took):
+    return Ended(1, 1, "done", outcome, 0, took)
+
+
+def test_good_runs_stand_up_as_tall_as_they_were_long_and_bad_ones_hang_down():
+    drawn = str(sparkline(Lately((ended("success", 1000), ended("error", 5), ended("noop", 3), ended("success", 500)))))
+    assert '<path class="ok" d="M2 15v-14M20 15v-7"/>' in drawn
+    assert '<path class="bad" d="M8 16v7"/>' in drawn
+    assert '<path class="quiet" d="M14 15v-2"/>' in drawn
+    assert 'aria-label="last 4: 2 good, 1 quiet, 1 failed"' in drawn
+
+
+def test_every_slot_has_its_part_of_the_bar():
+    drawn = str(ledger_bar([("l1", 3), ("l3", 1)]))
+    assert 'class="l1" x="0.0%" width="75.0%"' in drawn
+    assert 'class="l3" x="75.0%" width="25.0%"' in drawn
+
+
+def test_a_meter_never_leaves_its_trough():
+    assert 'width="100%"' in str(meter(30, 20))
+    assert 'width="0%"' in str(meter(0, 20)).replace('"0.0%"', '"0%"')
+
+
+def test_a_time_in_which_nothing_could_run_is_hatched_behind_every_row():
+    drawn = str(draw_back(Timeline(0, 500, 1000, [], 0, [Band(100, 300, asleep=True)]), [250]))
+    assert '<rect x="10.0%" width="20.0%" height="100%" fill="url(#hatch)"/>' in drawn
+    assert '<line class="now" x1="50.0%" x2="50.0%" y2="100%"/>' in drawn
+
+
+@pytest.mark.parametrize(
+    ("ms", "words"), [(350, "350 ms"), (42_000, "42 s"), (5_220_000, "1 h 27 min"), (90_061_000, "1 d 1 h"), (0, "0 s")]
+)
+def test_durations_are_said_in_their_two_largest_units(ms, words):
+    assert span(ms) == words
+
+
+def test_colours_of_a_terminal_become_classes_and_nothing_else_gets_through():
+    assert str(ansi("a\x1b[31m<b>\x1b[0mc\x1b[2Kd\x00")) == 'a<span class="t-bad">&lt;b&gt;</span>cd\\u0000'
+
+
+def test_runs_that_a_sentence_names_are_links():
+    assert '<a class="mono" href="/runs/run_1hc39w89yc57c">' in str(linked("It continues run_1hc39w89yc57c."))
+    assert "<script" not in str(linked("<script>run_1hc39w89yc57c</script>"))
+
+
+def test_characters_that_hide_or_turn_text_are_made_visible():
+    assert visible("a\u202eb\u200bc\x1b") == "a\\u202eb\\u200bc\\u001b"
+
+
+def test_what_is_served_has_no_comments_and_stays_within_its_size():
+    assert squeezed("// a\n  let x = 1; // kept\n\n/* b\n c */\ny\n") == "let x = 1; // kept\ny\n"
+    sizes = {name.split(".")[0] + "." + name.rpartition(".")[2]: len(one.content) for name, one in assets().items()}
+    assert sizes["dashboard.js"] <= 12_000
+    assert sizes["dashboard.css"] <= 24_000
+
+
+def test_what_was_costly_is_remembered_and_what_was_cheap_is_asked_again():
+    class Store:
+        pass
+
+    async def scenario():
+        store, asked = Store(), []
+
+        async def find():
+            asked.append(1)
+            await asyncio.sleep(0.02 if slow else 0)
+            return len(asked)
+
+        remembered: Remembered[int] = Remembered()
+        slow = False
+        assert [await remembered.ask(store, "cheap", find) for _ in range(3)] == [1, 2, 3]
+        slow = True
+        assert [await remembered.ask(store, "costly", find) for _ in range(3)] == [4, 4, 4]
+        await asyncio.sleep(1.0)
+        assert await remembered.ask(store, "costly", find) == 4, "an older answer, while a new one is looked for"
+        await asyncio.sleep(0.2)
+        assert await remembered.ask(store, "costly", find) == 5
+
+    asyncio.run(scenario())

@@ -1,0 +1,417 @@
+"""Steps: what a handler does outside is recorded one by one, and each is done once."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import threading
+
+import pytest
+
+from wakeful import Applied, ApprovalNeeded, NotApplied, Prepared, StepFailed, TransientError, Unknown, Workflow
+from wakeful.testing import WorkflowTest
+
+
+class Shop:
+    """A workflow that buys a label and sends a mail, and a ledger of what happened outside."""
+
+    def __init__(self, **options):
+        self.ledger = []
+        self.options = {"retry": ["10s", "1m"], "on_failure": "park", **options}
+        self.reconcile = None
+        self.errors = {}
+
+    def do(self, what, value):
+        if self.errors.get((what, value)):
+            raise self.errors[what, value].pop(0)
+        self.ledger.append((what, value))
+        return f"{what}-{value}"
+
+    def workflow(self):
+        workflow = Workflow("shop")
+
+        @workflow.on("orders", **self.options)
+        async def ship(ctx, event):
+            label = await ctx.step("label", self.do, "label", event.payload, reconcile=self.reconcile)
+            await ctx.step("mail", self.do, "mail", label)
+            await ctx.publish("shipped", {"label": label}, message_id=event.message_id)
+
+        return workflow
+
+    def __enter__(self):
+        self.test = WorkflowTest(self.workflow())
+        return self
+
+    def __exit__(self, *_):
+        self.test.close()
+
+    def statuses(self, topic="orders"):
+        return {event["message_id"]: event["status"] for event in self.test.events(topic)}
+
+    def steps(self):
+        return [(step["name"], step["status"], step["attempts"]) for step in self.test.runs()[-1]["steps"]]
+
+
+BOTH = [("label", 1), ("mail", "label-1")]
+
+
+@pytest.mark.promise("X32")
+def test_each_step_is_done_once_and_what_is_published_is_visible_at_the_end():
+    with Shop() as shop:
+        shop.test.publish("orders", 1, message_id="a")
+        assert shop.ledger == BOTH
+        assert shop.statuses() == {"a": "consumed"}
+        assert [event["payload"] for event in shop.test.events("shipped")] == [{"label": "label-1"}]
+        [run] = [run for run in shop.test.runs() if run["steps"]]
+        assert [
+            (step["name"], step["status"], step["attempts"], step["value"], step["error"]) for step in run["steps"]
+        ] == [("label", "done", 1, "label-1", None), ("mail", "done", 1, "mail-label-1", None)]
+        assert (run["workflow_status"], run["outcome"], run["handler"]) == ("committed", "success", "ship")
+
+
+@pytest.mark.promise("X32")
+def test_a_step_that_is_done_is_not_repeated_when_a_later_one_fails():
+    with Shop() as shop:
+        shop.errors["mail", "label-1"] = [ConnectionError("away"), ValueError("wrong")]
+        shop.test.publish("orders", 1, message_id="a")
+        assert shop.ledger == [("label", 1)]
+        assert shop.statuses() == {"a": "reserved"}
+        assert shop.steps() == [("label", "done", 1), ("mail", "failed", 1)]
+        assert shop.test.events("shipped") == []
+        shop.test.advance("11s")
+        assert shop.ledger == [("label", 1)]
+        shop.test.advance("1m")
+        assert shop.ledger == BOTH
+        assert shop.statuses() == {"a": "consumed"}
+        assert shop.steps() == [("label", "done", 1), ("mail", "done", 3)]
+
+
+@pytest.mark.promise("X32")
+def test_an_event_that_keeps_failing_is_parked_with_its_error_and_the_others_go_on():
+    with Shop() as shop:
+        shop.errors["mail", "label-1"] = [ValueError("no such address")] * 9
+        for name, order in (("a", 1), ("b", 2), ("c", 3)):
+            shop.test.publish("orders", order, message_id=name)
+        assert shop.statuses() == {"a": "reserved", "b": "pending", "c": "pending"}, "in order, while it may succeed"
+        shop.test.advance("2m")
+        assert shop.statuses() == {"a": "parked", "b": "consumed", "c": "consumed"}
+        [parked] = shop.test.parked()
+        assert (parked["error"], parked["tries"]) == ("mail: no such address", 3)
+        assert parked["run"] == next(run["id"] for run in shop.test.runs() if run["workflow_status"] == "failed:logic")
+        found = shop.test.workflow()
+        assert (found["status"], found["parked"], found["issue"]["kind"]) == ("needs_attention", 1, "parked")
+        assert "1 event of shop is parked" in found["issue"]["message"]
+
+
+@pytest.mark.promise("X32")
+def test_one_alert_counts_the_parked_events_and_ends_with_the_last_one():
+    with Shop(retry=[]) as shop:
+        test, alerts = shop.test, lambda: shop.test._runner.run(shop.test._scheduler.list_alerts())
+        for number in (1, 2, 3):
+            shop.errors["label", number] = [ValueError("wrong")]
+            test.publish("orders", number, message_id=str(number))
+        [alert] = alerts()
+        assert (alert.kind, alert.message.partition(".")[0]) == ("parked", "3 events of shop are parked")
+        test.skip("1")
+        test.replay("2")
+        assert len(alerts()) == 1
+        test.replay()
+        assert alerts() == []
+        assert shop.statuses() == {"1": "skipped", "2": "consumed", "3": "consumed"}
+        assert shop.ledger == [("label", 2), ("mail", "label-2"), ("label", 3), ("mail", "label-3")]
+
+
+@pytest.mark.promise("X32")
+def test_a_replayed_event_goes_on_with_its_steps_or_starts_over():
+    with Shop(retry=[]) as shop:
+        shop.errors["mail", "label-1"] = [ValueError("wrong")] * 2
+        shop.test.publish("orders", 1, message_id="a")
+        shop.test.replay("a")
+        assert shop.statuses() == {"a": "parked"}
+        assert shop.test.parked()[0]["tries"] == 1, "counted anew"
+        assert shop.ledger == [("label", 1)]
+        shop.test.replay("a", start_over=True)
+        assert shop.ledger == [("label", 1), *BOTH]
+        assert shop.statuses() == {"a": "consumed"}
+
+
+@pytest.mark.promise("X32")
+def test_without_park_the_workflow_stops_at_the_event_and_goes_on_with_it():
+    with Shop(on_failure="stop") as shop:
+        shop.errors["mail", "label-1"] = [ValueError("wrong")] * 4
+        shop.test.publish("orders", 1, message_id="a")
+        shop.test.publish("orders", 2, message_id="b")
+        shop.test.advance("1h")
+        found = shop.test.workflow()
+        assert (found["status"], found["issue"]["kind"]) == ("needs_attention", "logic")
+        assert shop.statuses() == {"a": "reserved", "b": "pending"}
+        shop.test.resume()
+        assert shop.test.workflow()["issue"]["kind"] == "logic", "it failed once more"
+        shop.test.resume()
+        assert shop.ledger == [*BOTH, ("label", 2), ("mail", "label-2")]
+        assert shop.statuses() == {"a": "consumed", "b": "consumed"}
+        assert shop.test.workflow()["issue"] is None
+
+
+def test_without_retry_only_what_may_pass_is_tried_again():
+    with Shop(retry=None) as shop:
+        shop.errors["label", 1] = [ConnectionError("away")] * 3
+        shop.errors["label", 2] = [ValueError("wrong")]
+        shop.test.publish("orders", 1, message_id="a")
+        shop.test.publish("orders", 2, message_id="b")
+        shop.test.advance("2m")
+        assert shop.statuses() == {"a": "consumed", "b": "parked"}
+        shop.errors["label", 3] = [TransientError("busy")] * 9
+        shop.test.publish("orders", 3, message_id="c")
+        shop.test.advance("1h")
+        assert shop.statuses()["c"] == "parked"
+        assert shop.test.parked()[-1]["tries"] == 5
+
+
+@pytest.mark.promise("X32")
+@pytest.mark.parametrize("after_commit", [True, False], ids=["after", "before"])
+@pytest.mark.parametrize("step", ["label", "mail", "ship"])
+def test_after_a_crash_nothing_that_is_on_record_is_done_again(step, after_commit):
+    shop = Shop()
+    shop.reconcile = lambda _, value: Applied(f"label-{value}") if ("label", value) in shop.ledger else NotApplied
+    with shop:
+        shop.test.crash_in(step, after_commit=after_commit)
+        shop.test.publish("orders", 1, message_id="a")
+        shop.test.advance("5m")
+        if step == "mail" and not after_commit:
+            assert shop.statuses() == {"a": "parked"}, "it has no reconcile"
+            assert "wakeful workflow settle shop run_" in shop.test.parked()[0]["error"]
+            shop.test.settle("happened", "mail-label-1")
+        assert shop.ledger == BOTH
+        assert shop.statuses() == {"a": "consumed"}
+        assert shop.statuses("shipped") == {"a": "pending"}
+
+
+@pytest.mark.promise("X32")
+@pytest.mark.parametrize("on_failure", ["stop", "park"])
+@pytest.mark.parametrize("verdict", ["happened", "did_not_happen", "skip"])
+def test_a_person_says_what_became_of_a_step_that_was_cut_off(on_failure, verdict):
+    with Shop(on_failure=on_failure) as shop:
+        shop.test.crash_in("label", after_commit=False)
+        shop.test.publish("orders", 1, message_id="a")
+        shop.test.publish("orders", 2, message_id="b")
+        shop.test.advance("5m")
+        issue = shop.test.workflow()["issue"]
+        assert issue["kind"] == ("reconciliation" if on_failure == "stop" else "parked")
+        assert shop.statuses()["b"] == ("pending" if on_failure == "stop" else "consumed")
+        [label] = next(run["steps"] for run in shop.test.runs() if run["id"] == issue["run"])
+        assert (label["status"], label["attempts"]) == ("uncertain", 1)
+        shop.test.settle(verdict, "label-1" if verdict == "happened" else None)
+        assert shop.ledger.count(("label", 1)) == (2 if verdict == "did_not_happen" else 1)
+        mails = {value for what, value in shop.ledger if what == "mail"}
+        assert mails == {"label-2", None if verdict == "skip" else "label-1"}
+        assert shop.statuses() == {"a": "consumed", "b": "consumed"}
+        assert shop.test.workflow()["issue"] is None
+
+
+@pytest.mark.promise("X32")
+def test_reconcile_is_asked_again_later_and_then_a_person_is():
+    shop, asked = Shop(), []
+
+    def unknown(*_):
+        asked.append(shop.test.now)
+        return Unknown
+
+    shop.reconcile = unknown
+    with shop:
+        shop.test.crash_in("label", after_commit=False)
+        shop.test.publish("orders", 1, message_id="a")
+        shop.test.advance("10m")
+        assert [round((b - a).total_seconds()) for a, b in itertools.pairwise(asked)] == [10, 20, 40, 80]
+        assert shop.statuses() == {"a": "parked"}
+        shop.test.settle("did_not_happen")
+        assert shop.ledger == [("label", 1), *BOTH]
+
+
+def test_a_step_over_its_time_may_have_happened_and_its_thread_is_waited_for():
+    shop = Shop()
+    slow = [True]
+
+    async def label(value):
+        shop.ledger.append(("label", value))
+        await asyncio.sleep(60 if slow.pop() else 0)
+        return f"label-{value}"
+
+    workflow = Workflow("shop")
+
+    @workflow.on("orders", on_failure="park")
+    async def ship(ctx, event):
+        await ctx.step("label", label, event.payload, timeout="30s", reconcile=lambda value: Applied(f"late-{value}"))
+
+    with WorkflowTest(workflow) as test:
+        test.publish("orders", 1, message_id="a")
+        test.advance("29s")
+        assert [event["status"] for event in test.events("orders")] == ["reserved"]
+        test.advance("5s")
+        [step] = test.runs()[-1]["steps"]
+        assert (step["status"], step["value"]) == ("done", "late-1")
+        assert [event["status"] for event in test.events("orders")] == ["consumed"]
+        assert shop.ledger == [("label", 1)]
+
+
+def test_a_name_is_used_once_in_a_run():
+    workflow = Workflow("shop")
+    done = []
+
+    @workflow.on("orders", on_failure="park", retry=["1s"])
+    async def ship(ctx, event):
+        await ctx.step("label", done.append, 1)
+        await ctx.step("label", done.append, 2)
+
+    with WorkflowTest(workflow) as test:
+        test.publish("orders", 1, message_id="a")
+        test.advance("1m")
+        assert done == [1]
+        [parked] = test.parked()
+        assert parked["error"].startswith("ship has two steps called 'label': the name of a step is used once in a run")
+        assert parked["tries"] == 1, "it would be the same again"
+
+
+@pytest.mark.promise("X32")
+def test_a_step_asks_before_it_is_done_and_the_answer_is_about_that_step_alone():
+    workflow = Workflow("shop")
+    paid, amounts = [], {"a": 100, "b": 7}
+
+    @workflow.on("bills", on_failure="park")
+    async def pay(ctx, event):
+        amount = amounts[event.message_id]
+        await ctx.step("pay", paid.append, amount, approve=f"Pay {amount}?" if amount > 50 else None)
+        await ctx.step("thank", paid.append, "thanks", approve=amount > 50)
+
+    with WorkflowTest(workflow) as test:
+        test.publish("bills", message_id="a")
+        assert paid == []
+        issue = test.workflow()["issue"]
+        assert (issue["kind"], issue["message"]) == ("approval", "Waiting for your approval: Pay 100?")
+        amounts["a"] = 200
+        test.approve()
+        assert test.workflow()["issue"]["message"].endswith("Pay 200?"), "another amount is another question"
+        test.approve()
+        assert paid == [200]
+        assert test.workflow()["issue"]["message"].endswith("May pay do thank?")
+        test.reject("enough")
+        assert [(one["message_id"], one["error"]) for one in test.parked()] == [("a", "rejected by test: enough")]
+        test.publish("bills", message_id="b")
+        assert paid == [200, 7, "thanks"]
+
+
+def test_a_handler_may_ask_for_itself():
+    workflow = Workflow("shop")
+    done = []
+
+    @workflow.on("bills")
+    async def pay(ctx, event):
+        await ctx.step("look", done.append, "looked")
+        if ctx.approved_by is None:
+            raise ApprovalNeeded("Go on?")
+        await ctx.step("pay", done.append, ctx.approved_by)
+
+    with WorkflowTest(workflow) as test:
+        test.publish("bills")
+        assert done == ["looked"]
+        test.approve()
+        assert done == ["looked", "test"]
+
+
+@pytest.mark.promise("X32")
+@pytest.mark.parametrize("crash", [None, "undo flight", "tell"])
+def test_a_failure_that_is_caught_stays_so_and_what_follows_it_is_done_once(crash):
+    workflow = Workflow("trips")
+    done = []
+
+    def book(what):
+        done.append(what)
+        if what == "hotel":
+            raise ValueError("no room")
+        return what
+
+    @workflow.on("trips", retry=["10s"])
+    async def travel(ctx, event):
+        await ctx.step("flight", book, "flight")
+        try:
+            await ctx.step("hotel", book, "hotel")
+        except StepFailed as failed:
+            await ctx.step("undo flight", book, f"undo: {failed}")
+            await ctx.step("tell", book, f"told: {failed.step} {failed.error_type}")
+
+    with WorkflowTest(workflow) as test:
+        if crash is not None:
+            test.crash_in(crash)
+        test.publish("trips", message_id="a")
+        test.advance("5m")
+        assert done == ["flight", "hotel", "undo: no room", "told: hotel ValueError"]
+        assert [event["status"] for event in test.events("trips")] == ["consumed"]
+
+
+def test_steps_beside_each_other_are_each_recorded():
+    workflow = Workflow("fan")
+    done, failing = [], [2]
+
+    def send(number):
+        if number in failing:
+            failing.remove(number)
+            raise ConnectionError("away")
+        done.append(number)
+        return number * number
+
+    @workflow.on("all")
+    async def out(ctx, event):
+        found = await asyncio.gather(*(ctx.step(f"send-{number}", send, number) for number in range(4)))
+        done.append(sum(found))
+
+    with WorkflowTest(workflow) as test:
+        test.publish("all")
+        assert done == [0, 1, 3]
+        test.advance("11s")
+        assert done == [0, 1, 3, 2, 14]
+
+
+def test_plain_functions_have_steps_without_await():
+    workflow = Workflow("plain")
+    done = []
+
+    @workflow.on("orders")
+    def ship(ctx, event):
+        label = ctx.step("label", lambda order: f"label-{order}", event.payload)
+        done.append(ctx.step("mail", lambda text: (text, threading.current_thread().name), label))
+
+    with WorkflowTest(workflow) as test:
+        test.publish("orders", 1)
+        assert [value[0] for value in done] == ["label-1"]
+        assert [step["status"] for step in test.runs()[-1]["steps"]] == ["done", "done"]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"concurrency": 0}, "concurrency is a whole number from 1 to 100"),
+        ({"retry": "10s"}, "retry is a list"),
+        ({"on_failure": "ignore"}, "on_failure is 'stop' or 'park'"),
+        ({"key": "customer"}, "key is a function of an event"),
+        ({"publishes": ["no.such.topic"]}, "The name of a topic"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_where_it_is_written(options, said):
+    with pytest.raises(Exception, match=said):
+        Workflow("shop").on("orders", name="ship", **options)(lambda ctx, event: None)
+
+
+def test_a_topic_with_steps_has_one_handler():
+    workflow = Workflow("shop")
+
+    @workflow.on("orders")
+    async def ship(ctx, event): ...
+
+    other = workflow.consumer("count", subscribes=["orders"])
+
+    @other.prepare
+    async def prepare(ctx, state):
+        return Prepared()
+
+    with pytest.raises(Exception, match="ship and count both work on orders"):
+        WorkflowTest(workflow)
