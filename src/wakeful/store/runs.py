@@ -275,7 +275,8 @@ class Runs(Verbs):
             asked = job_ids[start : start + TOGETHER]
             for row in self._session.rows(" UNION ALL ".join([one] * len(asked)), asked):
                 found.setdefault(row[1], []).append(Used._make(row))
-        return found
+        # A planner may join by a hash, and then the order of the selected runs is lost.
+        return {job_id: sorted(runs, key=lambda run: run.id, reverse=True) for job_id, runs in found.items()}
 
     def outcomes(self, from_id: int, hidden: Sequence[str] = ()) -> dict[str, int]:
         """How the runs that were made from that id on ended, counted; none of hidden kinds."""
