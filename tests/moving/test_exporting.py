@@ -8,15 +8,16 @@ import tempfile
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.store.postgres_server import postgres_url
 from wakeful import After, Cron, Every, Interval, Manual, NewJob, Once, Scheduler
+from wakeful.agents.agents_file import entries_of
 from wakeful.moving import returning
 from wakeful.moving.exporting import export
 from wakeful.store.jobs import JobFilter
-from wakeful.triggers import iso
+from wakeful.triggers import Ping, iso
 
 LEFT = {"run_id": None, "last_run_id": None, "queued": 0, "parked": None, "ready_at": None}
 DAY = 86_400_000
@@ -77,6 +78,42 @@ states = st.fixed_dictionaries(
         "ago": st.sampled_from([None, 1, DAY + 7]),
     }
 )
+
+
+agents = st.fixed_dictionaries(
+    {"runner": st.sampled_from([{"preset": "scripted", "args": ["cat"], "cwd": "/"}, {"url": "http://127.0.0.1:9"}])},
+    optional={
+        "heartbeat": st.sampled_from(
+            [{"every": "20m"}, {"every": "1h", "active_hours": {"start": "8:00", "end": "9:00"}}]
+        ),
+        "schedules": st.dictionaries(
+            st.sampled_from(["ask", "look"]),
+            st.sampled_from(
+                [
+                    {"cron": "0 9 * * *", "prompt": "Look at $${HOME}."},
+                    {"every": "3h", "prompt": "Tidy.", "target": "isolated", "enabled": False},
+                    {"manual": True, "prompt": "Ask."},
+                ]
+            ),
+        ),
+        "max_concurrent": st.integers(1, 5),
+        "budget": st.sampled_from([{"runs_per_day": 3}]),
+    },
+)
+fleets = st.dictionaries(st.sampled_from(["ada", "bob"]), agents, max_size=2)
+monitors = st.sets(st.sampled_from(["0 2 * * *", "*/30 * * * *"]))
+
+
+async def fill_domains(scheduler, fleet, expected):
+    """Agents as a file has them, and monitors; every second job is paused."""
+    news = [entry.new for entry in entries_of(fleet, Path("/"), "UTC")]
+    news += [
+        NewJob(f"ping {number}", Ping(Cron(one, tz="UTC"), grace="15m"), kind="monitor")
+        for number, one in enumerate(sorted(expected))
+    ]
+    await scheduler.add_jobs(news)
+    for new in sorted(news, key=lambda one: one.name)[::2]:
+        await scheduler.pause_job(new.name, "because")
 
 
 async def pairs(scheduler):
@@ -150,6 +187,25 @@ def test_an_export_that_is_imported_gives_the_same_jobs_states_and_next_times(jo
         assert lasting(after) == lasting(before)
         assert {name: state.due_at for name, (_, state) in after.items()} == {
             name: state.next_at if state.enabled and not state.paused else None for name, (_, state) in before.items()
+        }
+
+
+@pytest.mark.promise("X10")
+@settings(max_examples=15)
+@given(fleets, monitors)
+def test_agents_and_monitors_come_back_with_their_states_and_next_times(fleet, expected):
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+
+        async def work():
+            async with Scheduler(f"sqlite:///{folder}/a.db") as scheduler:
+                await fill_domains(scheduler, fleet, expected)
+            return await moved(f"sqlite:///{folder}/a.db", f"sqlite:///{folder}/b.db", folder / "out")
+
+        before, after = asyncio.run(work())
+        assert lasting(after) == lasting(before)
+        assert {name: state.next_at for name, (_, state) in after.items()} == {
+            name: state.next_at for name, (_, state) in before.items()
         }
 
 

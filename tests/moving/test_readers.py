@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from wakeful.moving.celerybeat import read_module
 from wakeful.moving.checking import Terms, check
 from wakeful.moving.crontab import read_crontab
 from wakeful.moving.formats import READERS, guess, read_source
-from wakeful.moving.naming import name_of_command
+from wakeful.moving.naming import Names, name_of_command
 from wakeful.moving.sources import Unreadable
+from wakeful.moving.systemd import read_timer
 from wakeful.moving.units import read_unit, span_ms
 
 SAMPLES = Path(__file__).parent.parent / "data" / "moving"
@@ -110,14 +112,54 @@ def test_a_crontab_of_the_system_names_a_user_before_the_command():
 
 
 def test_a_zone_for_the_command_alone_does_not_move_its_times():
-    [entry] = read_crontab("TZ=Asia/Tokyo\n0 9 * * * date\n", "crontab", system=False).entries
+    [entry] = read_crontab("TZ=Asia/Tokyo\n0 9 * * * date\n", "crontab", Names(), system=False).entries
     assert "timezone" not in entry.job
     assert entry.job["env"] == {"TZ": "Asia/Tokyo"}
     assert "TZ" in entry.notes[0]
 
 
+@pytest.mark.promise("X10")
+@pytest.mark.parametrize(
+    ("line", "cron", "command"),
+    [
+        ("@hourly\techo two words", "0 * * * *", "echo two words"),
+        ("@daily \t echo\tx", "0 0 * * *", "echo\tx"),
+        ("-*/15 * * * * poll", "*/15 * * * *", "poll"),
+        ("CRON_TZ=Asia/Tokyo\nCRON_TZ=\n0 9 * * * date", "0 9 * * *", "date"),
+    ],
+)
+def test_tabs_a_leading_dash_and_a_zone_that_is_taken_back_are_read_as_cron_reads_them(line, cron, command):
+    [entry] = check(read_crontab(f"{line}\n", "crontab", Names(), system=False), TERMS).entries
+    assert entry.status == "maps"
+    assert (entry.job["cron"], entry.job["command"][2]) == (cron, command)
+    assert "timezone" not in entry.job
+
+
+@pytest.mark.promise("X10")
+def test_a_folder_of_crontabs_is_read_as_cron_reads_it(tmp_path):
+    folder = tmp_path / "cron.d"
+    folder.mkdir()
+    (folder / "one").write_text("SHELL=/bin/bash\n1 1 * * * root backup --one\n")
+    (folder / "two").write_text("2 2 * * * deploy backup --two\n")
+    (folder / "two.dpkg-old").write_text("3 3 * * * deploy backup --old\n")
+    (folder / "README").symlink_to(folder / "one")
+    assert guess(folder) == "crontab"
+    entries = read_source("crontab", folder).entries
+    assert [(one.source, one.name, one.job["command"]) for one in entries] == [
+        ("one:2", "backup", ["/bin/bash", "-c", "backup --one"]),
+        ("two:1", "backup-2", ["/bin/sh", "-c", "backup --two"]),
+    ]
+
+
+def test_a_text_without_any_line_of_a_crontab_is_not_one():
+    with pytest.raises(Unreadable, match="is not a crontab"):
+        read_crontab("root:x:0:0:root:/root:/bin/bash\n", "passwd", Names(), system=False)
+    assert not read_crontab("# nothing yet\n", "crontab", Names(), system=False).entries
+    assert not read_crontab("MAILTO=ops\n", "crontab", Names(), system=False).entries
+
+
 def test_times_without_a_zone_are_those_of_the_machine():
-    reading = read_crontab("0 9 * * * date\n", "crontab", system=False)
+    reading = read_crontab("0 9 * * * date\n", "crontab", Names(), system=False)
     [here] = check(reading, TERMS._replace(zone="Europe/Berlin", local="Asia/Tokyo")).entries
     assert here.job["timezone"] == "Asia/Tokyo"
 
@@ -176,6 +218,35 @@ def test_a_service_is_a_command_with_its_folder_variables_and_limit():
     assert (job["cwd"], job["env"], job["timeout"]) == ("/srv/backup", {"LEVEL": "3", "NAME": "all"}, "90m")
     assert (job["cron"], job["stagger"]) == ("30 2 * * 1-5", "15m")
     assert "catch_up" not in job  # Persistent=true
+
+
+@pytest.mark.promise("X10")
+@pytest.mark.parametrize(
+    ("line", "command"),
+    [
+        ('/bin/sh -c "echo $HOME $$PATH"', ["/bin/sh", "-c", "echo $HOME $PATH"]),
+        ("/bin/echo 100%% > x* ;", ["/bin/echo", "100%", ">", "x*"]),
+        ("/bin/echo $ARGS 'a;b' \"${ONE}-`id`-$(id)\" $$", None),
+    ],
+)
+def test_a_command_gets_the_words_that_systemd_would_give_it(line, command):
+    timer, service = read_unit("[Timer]\nOnCalendar=daily\n"), read_unit(f"[Service]\nExecStart={line}\n")
+    [found] = read_timer("x.timer", timer, service, Names())
+    if command is not None:
+        assert (found.job["command"], found.notes) == (command, ())
+        return
+    env = {"ARGS": "one two", "ONE": "1 $(id)"}
+    printed = subprocess.run(
+        found.job["command"], env=env, capture_output=True, text=True, check=True, timeout=10
+    ).stdout
+    assert printed == "one two a;b 1 $(id)-`id`-$(id) $\n"
+    assert found.notes == ("its variables are filled in by a shell",)
+
+
+def test_a_service_with_several_commands_is_refused():
+    timer, service = read_unit("[Timer]\nOnCalendar=daily\n"), read_unit("[Service]\nExecStart=/bin/a ; /bin/b\n")
+    [found] = read_timer("x.timer", timer, service, Names())
+    assert "more than one command" in found.refused
 
 
 def test_spans_and_units_are_read_as_systemd_reads_them():

@@ -11,11 +11,12 @@ from typing import Any, NamedTuple
 
 from wakeful.moving.found import Found, Reading, refused
 from wakeful.moving.naming import Names, name_of_command
-from wakeful.moving.sources import STDIN, Unreadable, read_text
+from wakeful.moving.sources import STDIN, Unreadable, files_below, read_text
 from wakeful.triggers.cron.fields import SHORTHANDS
 
 _SETTING = re.compile(r"""([A-Za-z_]\w*)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*$""")
 _FIELD = re.compile(r"[0-9A-Za-z*,/~?#L-]+")
+_READ_BY_CRON = re.compile(r"[A-Za-z0-9_-]+")
 _RANDOM = re.compile(r"\d*~\d*")
 SHELL, ZONE, MAIL = "SHELL", "CRON_TZ", "MAILTO"
 REBOOT = (
@@ -34,10 +35,23 @@ class Line(NamedTuple):
 
 
 def read(path: Path) -> Reading:
-    """The entries of a crontab."""
+    """The entries of a crontab, or of a folder with crontabs of the system."""
+    if path.is_dir():
+        return _folder(path)
     text = read_text(path)
     where = "crontab" if str(path) == STDIN else path.name
-    return read_crontab(text, where, system=is_system(path, text))
+    return read_crontab(text, where, Names(), system=is_system(path, text))
+
+
+def _folder(path: Path) -> Reading:
+    """The crontabs of a folder such as `/etc/cron.d`; cron passes over other names too, such as `x.dpkg-old`."""
+    entries, names = list[Found](), Names()
+    for file in files_below(path, ("",)):
+        if _READ_BY_CRON.fullmatch(file.name):
+            entries += read_crontab(read_text(file, linked=False), file.name, names, system=True).entries
+    if not entries:
+        raise Unreadable(f"{path} has no crontabs.")
+    return Reading(entries)
 
 
 def is_system(path: Path, text: str) -> bool:
@@ -56,10 +70,10 @@ def looks_right(text: str) -> bool:
     return any(isinstance(line, Line) for _, line in found) and all(line is not None for _, line in found)
 
 
-def read_crontab(text: str, where: str, *, system: bool) -> Reading:
-    """The entries of a crontab's text."""
+def read_crontab(text: str, where: str, names: Names, *, system: bool) -> Reading:
+    """The entries of a crontab's text; Unreadable where no line could be one of a crontab."""
     settings: dict[str, str] = {}
-    names, entries = Names(), list[Found]()
+    entries = list[Found]()
     for number, line in _lines(text):
         if isinstance(line, tuple) and not isinstance(line, Line):
             settings[line[0]] = line[1]
@@ -69,13 +83,9 @@ def read_crontab(text: str, where: str, *, system: bool) -> Reading:
             entries.append(refused(source, f"line-{number}", "the line cannot be read as an entry of a crontab"))
         else:
             entries.append(_entry(source, line, settings, names, system=system))
-    if not entries and text.strip() and not settings and not _only_comments(text):
+    if entries and not settings and not any(isinstance(line, Line) for _, line in _lines(text)):
         raise Unreadable(f"{where} is not a crontab.")
     return Reading(entries)
-
-
-def _only_comments(text: str) -> bool:
-    return all(not line.strip() or line.lstrip().startswith("#") for line in text.splitlines())
 
 
 def _lines(text: str) -> Iterator[tuple[int, Line | tuple[str, str] | None]]:
@@ -94,9 +104,9 @@ def _lines(text: str) -> Iterator[tuple[int, Line | tuple[str, str] | None]]:
 def _split(number: int, line: str) -> Line | None:
     """An entry: a shorthand or five fields, and what follows."""
     if line.startswith("@"):
-        word, _, rest = line.partition(" ") if " " in line else line.partition("\t")
-        return Line(number, word, rest.strip()) if rest.strip() else None
-    parts = line.split(None, 5)
+        word, *rest = line.split(None, 1)
+        return Line(number, word, rest[0]) if rest else None
+    parts = line.removeprefix("-").split(None, 5)  # a dash keeps the start out of the log of some crons
     if len(parts) < 6 or not all(_FIELD.fullmatch(part) for part in parts[:5]):
         return None
     return Line(number, " ".join(parts[:5]), parts[5])
@@ -114,7 +124,7 @@ def _entry(source: str, line: Line, settings: Mapping[str, str], names: Names, *
     env = {key: value for key, value in settings.items() if key not in (SHELL, ZONE, MAIL)}
     job: dict[str, Any] = {
         "cron": expression,
-        "timezone": settings.get(ZONE),
+        "timezone": settings.get(ZONE) or None,
         "command": [settings.get(SHELL) or "/bin/sh", "-c", shell],
         "cwd": "~",
         "stdin": given,

@@ -66,6 +66,8 @@ def _folder(path: Path) -> str | None:
         return _jobs_file(read_json(jobs, linked=False))
     if files_below(path, (".timer",)):
         return "systemd"
+    if path.name == "cron.d":
+        return "crontab"
     if (path / "definition.json").is_file() or files_below(path, ("definition.json",), 2):
         return "caco"
     return "herdctl" if files_below(path, (".yaml", ".yml"), 2) else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +21,9 @@ _SINCE_BOOT = {
     "OnActiveSec": "the timer was started",
 }
 _PREFIXES = "-@:+!|"
+_ALONE, _INSIDE = re.compile(r"\$[A-Za-z_]\w*"), re.compile(r"\$\{\w+\}")
+"""Variables that systemd fills in: `$NAME` as a word of its own, and `${NAME}` anywhere."""
+_APART, _ENDS = re.compile(r"\s;\s"), re.compile(r"\s;\s*$")
 
 
 def read(path: Path) -> Reading:
@@ -183,6 +187,9 @@ def _command(line: str, source: str) -> tuple[list[str] | None, list[str]]:
     prefix = line[: len(line) - len(line.lstrip(_PREFIXES))]
     if "@" in prefix:
         return None, ["a program that is called by another name has no match"]
+    line = _ENDS.sub("", line)
+    if _APART.search(line):
+        return None, ["it has more than one command: put them into one script"]
     try:
         words = shlex.split(line.lstrip(_PREFIXES))
     except ValueError as error:
@@ -192,12 +199,20 @@ def _command(line: str, source: str) -> tuple[list[str] | None, list[str]]:
     if len(command) < len(words) or not command:
         return None, ["it has specifiers (%) that are known to systemd alone: write what they stand for"]
     notes = ["a failure of its command was ignored, and counts here"] if "-" in prefix else []
-    if any("$" in word for word in command):
-        return ["/bin/sh", "-c", line.lstrip(_PREFIXES).replace("%%", "%")], [
-            *notes,
-            "its variables are filled in by a shell",
-        ]
-    return command, notes
+    if any(_ALONE.fullmatch(word) or _INSIDE.search(word.replace("$$", "")) for word in command):
+        shell = " ".join(_shell_word(word) for word in command)
+        return ["/bin/sh", "-c", f"exec {shell}"], [*notes, "its variables are filled in by a shell"]
+    return [word.replace("$$", "$") for word in command], notes
+
+
+def _shell_word(word: str) -> str:
+    """A word for a shell that fills in the variables that systemd would, and finds nothing else to do."""
+    if _ALONE.fullmatch(word):
+        return word  # unquoted: it becomes as many words as its value has
+    parts = re.split(r"(\$\$|\$\{\w+\})", word)
+    plain = [re.sub(r'([\\"`$])', r"\\\1", part) for part in parts[::2]]
+    kept = [r"\$" if part == "$$" else part for part in parts[1::2]]
+    return f'"{"".join(one + two for one, two in zip(plain, [*kept, ""], strict=True))}"'
 
 
 def _filled(word: str, source: str) -> str | None:
