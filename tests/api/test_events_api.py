@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import signal
 import socket
@@ -20,7 +21,7 @@ from wakeful import Every, NewJob, Scheduler
 from wakeful.api import events as module
 from wakeful.api import feed as feed_module
 from wakeful.api.events import EventStream, Pass, Place, Reader, Streams
-from wakeful.api.feed import Feed
+from wakeful.api.feed import Feed, RenderedGroup
 from wakeful.api.server import PATIENCE_S
 from wakeful.routing.auth import Caller, Gate
 from wakeful.routing.problems import ApiError
@@ -354,8 +355,27 @@ async def test_what_is_kept_in_memory_is_bounded_and_the_store_has_the_rest(scen
     await scene.touch(500)
     await scene.clock.sleep("5s")
     assert len(scene.feed._ring) < 60
+    assert scene.feed._chars == sum(one.chars for one in scene.feed._ring) <= 2_000
     ids = [int(one.id.partition("-")[0]) for one in wire.events]
     assert ids == list(range(1, newest + 501))
+    wire.left.set()
+    await task
+
+
+@pytest.mark.promise("X24")
+@virtual
+async def test_the_groups_in_memory_are_no_more_after_an_hour_than_after_a_minute(scene, monkeypatch):
+    monkeypatch.setattr("wakeful.api.feed.RING_GROUPS", 100)
+    wire = Wire()
+    task = await scene.read(wire)
+    counts = []
+    for _ in range(20):
+        await scene.touch(60)
+        await scene.clock.sleep("3m")
+        gc.collect()
+        counts.append(sum(isinstance(one, RenderedGroup) for one in gc.get_objects()))
+    assert max(counts) <= 100, counts
+    assert len(wire.events) == 20 * 60, "and the reader got all"
     wire.left.set()
     await task
 

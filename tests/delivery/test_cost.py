@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 
+import pytest
+
 from wakeful import Scheduler
 from wakeful.delivery.tables import DeliveryRow, Outbox
 
@@ -61,3 +63,30 @@ def test_the_queue_of_another_connector_is_not_looked_through(tmp_path):
     ):
         count, plan = steps(path, f"SELECT * FROM deliveries WHERE {where}")  # noqa: S608 - written above
         assert (count, "SCAN" in plan, "TEMP B-TREE" in plan) == (0, False, False), (where, plan)
+
+
+@pytest.mark.promise("X24")
+def test_what_a_connector_has_sent_is_not_looked_through_for_what_waits(tmp_path):
+    path = tmp_path / "t.db"
+
+    async def fill():
+        async with Scheduler(f"sqlite:///{path}") as scheduler:
+
+            def work(tx, _):
+                for number in range(1, MANY):
+                    tx.of(Outbox).add(row(number)._replace(connector="fine", status="sent", open=0))
+                tx.of(Outbox).add(row(MANY)._replace(connector="fine"))
+
+            await scheduler.transact(work)
+            assert (await scheduler.look(lambda tx: tx.of(Outbox).head("fine"))).id == MANY
+
+    asyncio.run(fill())
+    for where in (
+        "open = 1 ORDER BY id LIMIT 1",
+        "open = 1 AND status = 'sending' ORDER BY id LIMIT 10",
+        "open = 1 AND urgent = 0 AND status <> 'sending'",
+        "held_for IS NOT NULL AND held_for = 'quiet' AND digest_id IS NULL ORDER BY id LIMIT 1",
+        "held_for IS NOT NULL AND held_for = 'pairing'",
+    ):
+        count, plan = steps(path, f"SELECT * FROM deliveries WHERE connector = 'fine' AND {where}")  # noqa: S608 - as above
+        assert (count, "TEMP B-TREE" in plan) == (0, False), (where, plan)

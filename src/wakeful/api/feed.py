@@ -27,7 +27,9 @@ log = logging.getLogger("wakeful.api")
 LOOK_S = 1.0
 PAUSE_S = 0.02  # commits within it are read together
 BATCH = 200
-RING_CHARS = 4_000_000
+#: What the ring keeps: seconds of a busy server. Whoever is further behind reads the store.
+RING_GROUPS = 2_000
+RING_CHARS = 500_000
 
 
 def frame(event: str, data: object, event_id: str | None = None) -> str:
@@ -63,7 +65,6 @@ class Feed(Service):
         self._server = scheduler.server_side
         self._ending = ending
         self._ring: list[RenderedGroup] = []  # by id
-        self._first = 0  # its entries before this one have left it
         self._chars = 0
         self._base: int | None = None  # the ring holds every group above this one, up to the tail; None: not yet
         self._tail = 0
@@ -86,7 +87,7 @@ class Feed(Service):
             if self._readers == 0:
                 self.cancel()
                 self._ring.clear()
-                self._base, self._first, self._chars = None, 0, 0
+                self._base, self._chars = None, 0
 
     async def range(self) -> tuple[int, int]:
         """The oldest and the newest group on record."""
@@ -95,7 +96,7 @@ class Feed(Service):
     async def after(self, group: int, streams: Collection[str] | None) -> tuple[list[RenderedGroup], int]:
         """Groups of these streams above that one, some of them; and up to where there are no others if none came."""
         if self._base is not None and group >= self._base:
-            newer = range(bisect_right(self._ring, group, self._first, key=_id_of), len(self._ring))
+            newer = range(bisect_right(self._ring, group, key=_id_of), len(self._ring))
             found = (self._ring[at] for at in newer)
             fresh = (one for one in found if streams is None or one.stream in streams)
             return list(islice(fresh, BATCH)), self._tail
@@ -142,15 +143,15 @@ class Feed(Service):
             self._wake_readers()
 
     def _forget(self) -> None:
-        """Let the oldest leave the ring where it is too large."""
-        while self._chars > RING_CHARS and len(self._ring) - self._first > 1:
-            gone = self._ring[self._first]
-            self._first += 1
-            self._chars -= gone.chars
-            self._base = gone.id
-        if self._first > len(self._ring) // 2:  # not each time: the others have to be moved
-            del self._ring[: self._first]
-            self._first = 0
+        """Let the oldest leave the ring where it is too large; the newest stays, whatever its size."""
+        leaving = max(0, len(self._ring) - RING_GROUPS)
+        self._chars -= sum(one.chars for one in self._ring[:leaving])
+        while self._chars > RING_CHARS and leaving < len(self._ring) - 1:
+            self._chars -= self._ring[leaving].chars
+            leaving += 1
+        if leaving:
+            self._base = self._ring[leaving - 1].id
+            del self._ring[:leaving]
 
     def _wake_readers(self) -> None:
         self.turn += 1
