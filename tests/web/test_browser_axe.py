@@ -10,7 +10,7 @@ pytestmark = pytest.mark.promise("X28")
 PAGES = (
     *("/", "/?view=table", "/jobs", "/jobs?q=zzz", "/jobs/broken", "/jobs/new", "/jobs/hello/edit", "/runs", "/agents"),
     *("/agents/reporter", "/workflows", "/workflows/invoices", "/deliveries", "/monitors", "/alerts", "/nodes"),
-    *("/events", "/more", "/find?q=he", "/jobs/none-of-this-name"),
+    *("/events", "/more", "/find?q=he", "/jobs/none-of-this-name", "/simulate"),
 )
 
 

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.promise("X28")
 HOSTILE = '<script>document.title="owned"</script>"><img src=x onerror=alert(1)>\u202eevil\x1b[31mred\x1b[0m\u200b😀'
 PAGES = (
     *("/", "/jobs", "/jobs/hello", "/runs", "/agents", "/agents/reporter", "/workflows", "/workflows/invoices"),
-    *("/deliveries", "/monitors", "/alerts", "/nodes", "/events", "/more", "/find?q=he", "/jobs/new"),
+    *("/deliveries", "/monitors", "/alerts", "/nodes", "/events", "/more", "/find?q=he", "/jobs/new", "/simulate"),
     "/jobs/broken/edit",
 )
 
@@ -159,3 +159,11 @@ def test_on_a_day_on_which_clocks_change_the_hours_of_the_timeline_are_those_of_
     hours_shown = [times.plain(at) for at in ticks]
     assert hours_shown == [f"{hour:02}:00" for hour in range(2 if hours == 25 else 4, 24, 2)]
     assert all(re.fullmatch(r"\d\d:00", times.plain(at)) for at in ticks)
+
+
+def test_a_week_of_the_timeline_has_a_line_at_every_midnight():
+    times = Times(int(datetime(2026, 11, 18, 12, tzinfo=UTC).timestamp() * 1000), "UTC")
+    reach = 7 * 86_400_000
+    ticks = ticks_of(Timeline(times.now - reach, times.now, times.now + reach, [], 0, []), 24, times)
+    assert [times.day(at) for at in (ticks[0], ticks[-1])] == ["Thu 12", "Wed 25"]
+    assert len(ticks) == 14

@@ -25,10 +25,11 @@ PAGES = (
     "/jobs/new",
     "/jobs/hello/edit",
     "/find?q=hel",
+    "/simulate?for=2h",
     "/jobs?q=nothing-like-it",
     "/?span=week&view=table",
 )
-FOR_OPERATORS = ("/jobs/new", "/jobs/hello/edit")
+FOR_OPERATORS = ("/jobs/new", "/jobs/hello/edit", "/simulate?for=2h")
 VERBS = (
     "Run now",
     "Pause",
@@ -57,6 +58,7 @@ VERBS = (
     "Follow",
     "Next error",
     "Send event",
+    "Simulate",
 )
 HOSTILE = '<script>alert(1)</script>"><img src=x onerror=alert(2)>\u202eevil\x1b[31m'
 

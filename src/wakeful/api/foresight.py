@@ -10,14 +10,13 @@ from pydantic import BaseModel, Field
 from starlette.responses import Response
 
 from wakeful.errors import IntervalParseError, InvalidSetting, InvalidTrigger
-from wakeful.foresight.question import Question, Setup
-from wakeful.foresight.simulating import MOST_RUNS, simulate
-from wakeful.foresight.snapshot import take_snapshot
+from wakeful.foresight.beside import simulate_beside
+from wakeful.foresight.question import Question
+from wakeful.foresight.simulating import MOST_RUNS
 from wakeful.routing.auth import Operator
 from wakeful.routing.idempotency import answer, respond
 from wakeful.routing.problems import answers
 from wakeful.routing.wiring import Sched
-from wakeful.threads import room
 from wakeful.triggers.durations import interval_ms
 from wakeful.triggers.moments import read_moment
 
@@ -25,7 +24,6 @@ router = APIRouter(prefix="/api")
 
 NOW = "2026-01-29T09:00:00Z"
 MOST_MS = 31 * 86_400_000
-AT_ONCE = 2  # simulations; each takes a processor for itself
 
 Span = Annotated[str, Query(alias="for", max_length=100, description="how long, at most 31d", examples=["7d"])]
 Begin = Annotated[
@@ -110,13 +108,8 @@ async def get_simulation(
 ) -> Response:
     start = None if begins is None else _moment(begins)
     question = Question(_length(span), start, seed, most_runs=MOST_RUNS)
-    limits, runs = scheduler.server_side.limits(), list[object]()
-    min_interval = None if limits.min_interval is None else limits.min_interval / 1000
-    setup = Setup(scheduler.default_zone, limits.max_running, min_interval, scheduler.job_defaults, limits.labels)
-    snapshot = await scheduler.look(take_snapshot)
-    done = await room("simulations", AT_ONCE).call(
-        simulate, snapshot, question, setup, on_run=lambda run: runs.append(run.to_dict())
-    )
+    runs = list[object]()
+    done = await simulate_beside(scheduler, question, lambda run: runs.append(run.to_dict()))
     return respond(answer(200, {**done.head(), "runs": runs, **done.tail()}))
 
 

@@ -146,7 +146,7 @@ def ticks_of(line: Timeline, hours: int, times: Times) -> list[int]:
     """Round hours of the wall clock, so many apart; also on a day on which clocks change."""
     found, at = list[int](), times.whole_hour(line.since)
     while at < line.until:
-        if at > line.since and times.hour(at) % hours == 0 and (not found or times.hour(found[-1]) != times.hour(at)):
+        if at > line.since and times.hour(at) % hours == 0 and (not found or at - found[-1] > HOUR_MS):
             found.append(at)
         at += HOUR_MS
     return found

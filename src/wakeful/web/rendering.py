@@ -130,6 +130,10 @@ class Times:
         """`14:35`, and nothing else."""
         return self._local(at).strftime("%H:%M")
 
+    def day(self, at: datetime | int) -> str:
+        """`Tue 17`."""
+        return self._local(at).strftime("%a %-d")
+
     def until(self, at: datetime | int) -> Markup:
         """`in 2 min 52 s`, counted down by the script."""
         left = self._ms(at) - self.now

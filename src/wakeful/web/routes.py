@@ -29,6 +29,7 @@ from wakeful.web import (
     now,
     runs,
     sign_in,
+    simulation,
     stream,
     workflows,
 )
@@ -57,6 +58,7 @@ PAGES: tuple[Page, ...] = (
     nodes.events_page,
     more.page,
     finding.page,
+    simulation.page,
 )
 
 router = APIRouter(include_in_schema=False)

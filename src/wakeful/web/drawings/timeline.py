@@ -20,8 +20,7 @@ SHAPES = {
 }
 QUIET = ("noop", "skipped", "deferred", "cancelled")
 MERGED = 0.3  # bars that are closer than this, in percent, are one
-MOST_BARS = 200
-MOST_SHAPES = 40
+MOST_SHAPES = 40  # the newest ones; earlier ones are bars of their tone
 LINE = 14
 
 Clock = Callable[[int], str]
@@ -51,8 +50,11 @@ class Bar(NamedTuple):
 def draw_row(row: Row, line: Timeline, clock: Clock) -> Markup:
     """The runs and the coming starts of one job."""
     scale = Scale(line.since, line.until)
-    parts = [Markup('<use href="#back"/>'), *_bars(row.marks, scale, line.now, clock)]
-    parts += _shapes(row.marks, scale, line.now, clock)
+    shaped = [mark for mark in row.marks if mark.what in SHAPES][-MOST_SHAPES:]
+    apart = set(shaped)
+    parts = [Markup('<use href="#back"/>')]
+    parts += _bars([mark for mark in row.marks if mark not in apart], scale, line.now, clock)
+    parts += _shapes(shaped, scale, line.now, clock)
     parts += _ahead(row, scale)
     about = Markup('<svg role="group" aria-label="{}">').format(describe_row(row, line, clock))
     return about + Markup("").join(parts) + Markup("</svg>")
@@ -93,9 +95,12 @@ def draw_head(line: Timeline, ticks: Sequence[int], clock: Clock) -> Markup:
 
 def describe_row(row: Row, line: Timeline, clock: Clock) -> str:
     """The same in words."""
-    done = [mark for mark in row.marks if mark.until is not None]
-    bad = [mark for mark in done if mark.what in SHAPES]
+    done = [mark for mark in row.marks if mark.until is not None and mark.at <= line.now]
+    ahead = [mark for mark in row.marks if mark.at > line.now]
+    bad = [mark for mark in [*done, *ahead] if mark.what in SHAPES]
     parts = [f"{counted(len(done), 'run')} since {clock(line.since)}"]
+    if ahead:
+        parts.append(f"{len(ahead)} simulated")
     if bad:
         parts.append(f"{len(bad)} of them not well, the last at {clock(bad[-1].at)}")
     if any(mark.what == "active" for mark in row.marks):
@@ -108,7 +113,7 @@ def describe_row(row: Row, line: Timeline, clock: Clock) -> str:
 
 
 def _bars(marks: Sequence[Mark], scale: Scale, now: int, clock: Clock) -> Iterator[Markup]:
-    for bar in _merged([mark for mark in marks if mark.what not in SHAPES], scale, now)[-MOST_BARS:]:
+    for bar in _merged(marks, scale, now):
         title = clock(bar.first) if bar.runs == 1 else f"{counted(bar.runs, 'run')} from {clock(bar.first)}"
         width = round(max(0.17, bar.right - bar.left), 2)
         if bar.tone == "quiet" and bar.runs == 1:
@@ -124,29 +129,36 @@ def _bars(marks: Sequence[Mark], scale: Scale, now: int, clock: Clock) -> Iterat
 def _merged(marks: Sequence[Mark], scale: Scale, now: int) -> list[Bar]:
     found: list[Bar] = []
     for mark in marks:
-        tone = "run" if mark.until is None else "quiet" if mark.what in QUIET else "ok"
+        tone = _tone(mark)
         left, right = scale.at(mark.at), scale.at(mark.until if mark.until is not None else now)
         last = found[-1] if found else None
-        if last is not None and last.tone == tone != "quiet" and left - last.right < MERGED:
+        together = last is not None and last.tone == tone and (last.first <= now) == (mark.at <= now)
+        if last is not None and together and left - last.right < MERGED:
             found[-1] = last._replace(right=max(last.right, right), runs=last.runs + 1)
         else:
             found.append(Bar(left, right, tone, 1, mark.at))
     return found
 
 
+def _tone(mark: Mark) -> str:
+    if mark.what in SHAPES:
+        return SHAPES[mark.what][1]
+    return "run" if mark.until is None or mark.what == "active" else "quiet" if mark.what in QUIET else "ok"
+
+
 def _shapes(marks: Sequence[Mark], scale: Scale, now: int, clock: Clock) -> Iterator[Markup]:
-    for mark in [mark for mark in marks if mark.what in SHAPES][-MOST_SHAPES:]:
+    for mark in marks:
         shape, tone = SHAPES[mark.what]
         label = f"{clock(mark.at)} {mark.what}"
         if mark.what == "waiting":
             left = scale.at(mark.at)
             width = round(scale.at(now) - left, 2)
             yield Markup('<rect class="b wait" x="{}%" y="9" width="{}%" height="10"/>').format(left, width)
-        yield Markup(
-            '<a href="/runs/{}" aria-label="{}"><svg class="i {}" x="{}%" y="6" width="16" height="16">'
-            "<title>{}</title>"
-            '<use href="#{}" x="-8"/></svg></a>'
-        ).format(mark.run, label, tone, scale.at(mark.at), label, shape)
+        drawn = Markup(
+            '<svg class="i {}" x="{}%" y="6" width="16" height="16"><title>{}</title><use href="#{}" x="-8"/></svg>'
+        ).format(tone, scale.at(mark.at), label, shape)
+        link = Markup('<a href="/runs/{}" aria-label="{}">{}</a>').format(mark.run, label, drawn)
+        yield link if mark.run else drawn  # what was simulated is no run that could be looked at
 
 
 def _ahead(row: Row, scale: Scale) -> Iterator[Markup]:
