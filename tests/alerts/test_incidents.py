@@ -58,12 +58,13 @@ async def test_repeated_failures_are_announced_once_repeated_after_the_cooldown_
     for part in (
         "backup has failed 2 times in a row",
         "It runs: job",
-        "Failing since 2026-01-01 00:20 UTC, 2 times in a row.",
-        "Error: disk full",
+        "2 times in a row; the last: disk full",
+        "Failing since 2026-01-01 00:20 UTC.\n",
         "Next: it starts again at 2026-01-01 01:00 UTC.",
         "Look closer: wakeful explain backup",
     ):
         assert part in first
+    assert (first.count("disk full"), first.count("in a row")) == (1, 1)
     assert "backup succeeded again." in last
     assert "for 140m" in last
 

@@ -119,11 +119,10 @@ def line(house):
 def test_a_program_gets_the_alert_as_json_with_enough_to_act_on(house, line):
     assert (line["kind"], line["title"]) == ("alert", "backup: failing")
     for part in (
-        "backup has failed 2 times in a row",
+        "backup has failed 2 times in a row; the last: exited with code 3: no space left",
         "It runs: sh -c",
         "It ran on ",
         "Failing since ",
-        "Error: exited with code 3",
         "Last lines of output:\ncopying",
         "Next: it does not start again by itself.",
         "Look closer: wakeful explain backup",

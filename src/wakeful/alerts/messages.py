@@ -38,6 +38,7 @@ class Known(NamedTuple):
     """What there is to say about an incident beside its message."""
 
     job: str | None = None
+    subject: str | None = None  # who or what it is about, where that is not its job
     about: About | None = None  # of the run that failed
     run: str | None = None
     link: str | None = None
@@ -53,14 +54,14 @@ class Known(NamedTuple):
 def message_about(notice: Notice, known: Known) -> tuple[str, str]:
     """Title and text."""
     alert = notice.alert
-    subject = known.job or (counted(known.jobs, "job") if known.jobs else alert.key.partition(":")[2])
+    subject = known.subject or known.job or (counted(known.jobs, "job") if known.jobs else alert.key.partition(":")[2])
     if notice.what == CLOSED:
         return f"{subject}: {alert.kind} is over", "\n".join(_over(notice, known))
     lines = [_cut(alert.message)]
     if notice.what == REPEATED:
         lines.append(f"This has happened {counted(alert.times, 'time')} since {known.when(alert.opened_at)}.")
     if known.about is not None:
-        lines += explained(known.about._replace(job=subject))
+        lines += explained(known.about._replace(job=known.job or subject), said=alert.message)
     else:
         lines += known.facts
         if known.next is not None:

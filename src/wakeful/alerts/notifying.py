@@ -16,8 +16,10 @@ from wakeful.delivery import (
     connector_for,
     described,
     enqueue,
+    next_start_of,
     node_of,
     output_text,
+    subject_of,
     work_of,
 )
 from wakeful.kernel.rules.alerting import CLOSED
@@ -90,9 +92,9 @@ def _known(tx: Transaction, notice: Notice, job: JobDef | None) -> Known:
     link = f"{base.rstrip('/')}/runs/{run_text}" if base and run_text is not None else None
     zone = trigger_of(job.trigger).own_zone
     if alert.kind == "down":
-        return Known(job.name, None, run_text, link, next=UP_AGAIN, zone=zone, facts=_monitored(tx, job))
+        return Known(job.name, None, None, run_text, link, next=UP_AGAIN, zone=zone, facts=_monitored(tx, job))
     coming = _next(tx, job) if alert.kind == "missed" else None
-    return Known(job.name, about, run_text, link, next=coming, zone=zone)
+    return Known(job.name, subject_of(job), about, run_text, link, next=coming, zone=zone)
 
 
 def _monitored(tx: Transaction, job: JobDef) -> tuple[str, ...]:
@@ -133,7 +135,7 @@ def _about(tx: Transaction, job: JobDef) -> tuple[About | None, int | None]:
         output_text(job.kind, output),
         state.errors,
         state.failing_since,
-        state.next_at,
+        next_start_of(state),
         disabled=not state.enabled and state.ended_at is None,
         node=node_of(tx, tx.runs.get(state.last_run_id) if state.last_run_id is not None else None),
     )

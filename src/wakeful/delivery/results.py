@@ -11,7 +11,7 @@ from wakeful.delivery.outbox import enqueue
 from wakeful.delivery.post import Post
 from wakeful.delivery.routing import NOWHERE
 from wakeful.delivery.rules import changed, wanted
-from wakeful.delivery.summary import About, described, failure, output_text, success, work_of
+from wakeful.delivery.summary import About, described, failure, next_start_of, output_text, success, work_of
 from wakeful.delivery.tables import Outbox
 from wakeful.kernel.rules.options import from_text
 
@@ -79,7 +79,7 @@ def result_message(tx: Transaction, job: JobDef, run: RunRow, result: Result, ou
     )
     if state is not None:
         about = about._replace(
-            errors=state.errors, since=state.failing_since, next_at=state.next_at, disabled=not state.enabled
+            errors=state.errors, since=state.failing_since, next_at=next_start_of(state), disabled=not state.enabled
         )
         about = described(about, job, state)
     return failure(about)

@@ -90,6 +90,21 @@ def _asked(payload: Mapping[str, Any]) -> str:
     return cut(f"{agent}: {prompt}" if prompt else agent, 200)
 
 
+def subject_of(job: JobDef) -> str:
+    """The job's name in titles; for the job that calls a woken agent, which nobody named, the agent's."""
+    if job.kind == "agent":
+        payload = json.loads(job.payload)
+        if payload.get("does") == "wake":
+            return str(payload["agent"])
+    return job.name
+
+
+def next_start_of(state: JobState) -> int | None:
+    """When a job starts next: a further attempt that waits, or its next scheduled time."""
+    times = [at for at in (state.due_at, state.next_at) if at is not None]
+    return min(times, default=None)
+
+
 def described(about: About, job: JobDef, state: JobState) -> About:
     """With the notes of the job, and its times in the zone of its schedule."""
     zone = trigger_from_data(json.loads(job.trigger)).own_zone
@@ -112,8 +127,8 @@ def failure(about: About) -> tuple[str, str]:
     return f"{about.job}: {about.outcome}", "\n".join(lines)
 
 
-def explained(about: About) -> list[str]:
-    """What it does, since when it fails, why, what it said, and what happens next."""
+def explained(about: About, said: str = "") -> list[str]:
+    """What it does, since when it fails, why, what it said, and what happens next; not again what was `said`."""
     lines = []
     if about.does:
         lines.append(f"It runs: {about.does}")
@@ -121,8 +136,9 @@ def explained(about: About) -> list[str]:
     if about.node is not None:
         lines.append(f"It ran on {about.node}.")
     if about.errors > 1 and about.since is not None:
-        lines.append(f"Failing since {about.when(about.since)}, {counted(about.errors, 'time')} in a row.")
-    if about.error:
+        times = f"{counted(about.errors, 'time')} in a row"
+        lines.append(f"Failing since {about.when(about.since)}" + ("." if times in said else f", {times}."))
+    if about.error and about.error not in said:
         lines.append(f"Error: {cut(about.error, TAIL_MOST)}")
     if about.output.strip():
         lines += ["", "Last lines of output:", last_lines(about.output, TAIL_LINES, TAIL_MOST), ""]

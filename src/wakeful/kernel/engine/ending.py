@@ -56,9 +56,9 @@ def end_runs(tx: Transaction, context: Context, endings: Sequence[Ending], *, an
     queue_runs(tx, [run for item in endings for run in item.settled.queue])
     tx.skips.count([skip for item in endings for skip in item.settled.skips])
     keep_passed(tx, [passed for item in endings for passed in item.settled.passed])
+    _call_ended(tx, context, endings)  # before the alerts: it may ask for a further attempt, and their messages say so
     _change_alerts(tx, context, endings)
-    if context.declared.hooks.ended or context.declared.hooks.delivers:
-        _call_hooks(tx, context, endings)
+    _deliver(tx, context, endings)
     if chains:
         over = [(item.job, item.run, item.settled.ended_as) for item in endings]
         start_chained(tx, context, [(job, run, how) for job, run, how in over if how is not None])
@@ -151,16 +151,21 @@ def _change_alerts_of(tx: Transaction, context: Context, job: JobDef, changes: S
         open_alert(tx, context, change.kind, job.id, change.message or "", job_id=job.id)
 
 
-def _call_hooks(tx: Transaction, context: Context, endings: Sequence[Ending]) -> None:
-    hooks = context.declared.hooks
-    for job, run, result, settled in endings:
-        if settled.finish.outcome is None:
-            continue
-        hook = hooks.ended.get(run.kind)
+def _call_ended(tx: Transaction, context: Context, endings: Sequence[Ending]) -> None:
+    hooks = context.declared.hooks.ended
+    for job, run, result, settled in endings if hooks else ():
+        hook = hooks.get(run.kind) if settled.finish.outcome is not None else None
         if hook is not None:
             hook(tx, context, job, run, result)
+
+
+def _deliver(tx: Transaction, context: Context, endings: Sequence[Ending]) -> None:
+    hooks = context.declared.hooks.delivers
+    for job, run, result, settled in endings if hooks else ():
+        if settled.finish.outcome is None:
+            continue
         if DELIVER in job.options or result.messages:  # most jobs do not deliver, and have no extra cost
-            for deliver in hooks.delivers:
+            for deliver in hooks:
                 deliver(tx, context, job, run, result, last=not settled.queue)
 
 
