@@ -96,7 +96,7 @@ def test_it_finds_a_late_result_that_covers_up_a_take_over(monkeypatch: pytest.M
                 found = states(job_ids)
                 return {job_id: state._replace(run_id=runs[job_id]) for job_id, state in found.items()}
 
-        tx.jobs = Blind(tx.jobs._session, tx.now)
+        tx.jobs = Blind(tx.jobs._session)
         return settle_all(tx, node, ended)
 
     monkeypatch.setattr(turn, "settle_all", blind)

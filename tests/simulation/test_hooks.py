@@ -82,20 +82,20 @@ def _breaks() -> str:
 
 
 def test_it_finds_an_end_that_is_not_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    call = ending._call_hooks
+    call = ending._call_ended
 
     def but_for_dropped(tx: Transaction, context: Context, endings: list[ending.Ending]) -> None:
         call(tx, context, [item for item in endings if item.run.status != "queued"])
 
-    monkeypatch.setattr(ending, "_call_hooks", but_for_dropped)
+    monkeypatch.setattr(ending, "_call_ended", but_for_dropped)
     assert "is over, and" in _breaks()
 
 
 def test_it_finds_an_end_that_is_reported_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    call = ending._call_hooks
+    call = ending._call_ended
 
     def twice(tx: Transaction, context: Context, endings: list[ending.Ending]) -> None:
         call(tx, context, [*endings, *endings[:1]])
 
-    monkeypatch.setattr(ending, "_call_hooks", twice)
+    monkeypatch.setattr(ending, "_call_ended", twice)
     assert "was reported 2 times" in _breaks()

@@ -16,7 +16,8 @@ from wakeful.kernel.engine import admission, ending, turn
 from wakeful.kernel.loop import sweep
 from wakeful.kernel.loop.handlers import Active
 from wakeful.kernel.loop.loop import Engine
-from wakeful.kernel.rules import option_fields, parking
+from wakeful.kernel.loop.loop_state import News
+from wakeful.kernel.rules import option_reading, parking
 from wakeful.scheduler import core
 from wakeful.store import priorities
 from wakeful.store.jobs import Jobs
@@ -148,7 +149,7 @@ def test_it_finds_a_change_that_is_covered_up_by_a_turn(monkeypatch: pytest.Monk
 
     def forgetful(self: Engine, result: turn.TurnResult) -> None:
         apply(self, result)
-        self._state.changed = False
+        self._state.news = News.NONE
 
     monkeypatch.setattr(Engine, "_apply", forgetful)
     assert "did not start within its grace" in _breaks(range(5, 20), Prompt)
@@ -166,7 +167,7 @@ def test_it_finds_a_handler_that_swallows_its_cancellation_unnoticed(monkeypatch
 @pytest.mark.promise("X13")
 def test_it_finds_a_label_that_cannot_be_read_back(monkeypatch: pytest.MonkeyPatch) -> None:
     """Labels as they first were: joined with commas, whatever they held."""
-    for place in (option_fields, core):
+    for place in (option_reading, core):
         monkeypatch.setattr(place, "read_labels", lambda _key, value: frozenset(value))
     monkeypatch.setattr(World, "labels", ("gpu", "eu", "a,b"))
     assert _breaks(range(12)) == ""

@@ -163,6 +163,14 @@ class ManyJobs(Strict):
 class PreviewJobs(ManyJobs):
     """Which jobs, and what would be done to them."""
 
+    model_config = ConfigDict(
+        json_schema_extra=partial(
+            forms.one_of,
+            words=("ids", "filter", "all"),
+            examples=[{"filter": {"kind": "report"}, "do": "pause"}],
+        )
+    )
+
     do: Literal["run", "pause", "resume"]
 
 
