@@ -104,8 +104,10 @@ def one_trigger(schema: Schema, _: object, *, keeps: bool = False, examples: lis
 
 def one_of(schema: Schema, _: object, *, words: tuple[str, ...], examples: list[Any] | None = None) -> None:
     """Rewrite a schema of which exactly one of these fields is to be given."""
-    fields = schema["properties"]
-    forms = [({**fields, **dict.fromkeys(words, NULL), word: _without_null(fields[word])}, [word]) for word in words]
+    fields, always = schema["properties"], schema.get("required", [])
+    forms = [
+        ({**fields, **dict.fromkeys(words, NULL), word: _without_null(fields[word])}, [word, *always]) for word in words
+    ]
     _rewrite(schema, forms, examples)
 
 
