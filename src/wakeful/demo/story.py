@@ -65,7 +65,7 @@ async def _is_spent(scheduler: Scheduler) -> bool:
     return bool(agent["spent_today"]["cost"] >= BUDGET)
 
 
-_NOTHING = "watcher looked around and had nothing to say: a run on its line, and no message."
+_NOTHING = "watcher looks around. When all is well it says nothing: a run on its line, and no message."
 _DIGEST = "reporter sent its digest. The ticks say that the phone has it."
 _ASKS = "deploy-site asks before it goes on. It waits under Needs you, and holds nothing."
 _BUDGET = "triage met its budget: its slot was passed over, and the reason is on record."
