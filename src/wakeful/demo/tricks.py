@@ -105,18 +105,20 @@ class Tricks:
             return {"since": iso(since), "until": iso(self._clock.now())}
 
     async def after_sleep(self, since: datetime) -> dict[str, Any]:
-        """What became of the slots since then: of all, and of each job."""
+        """What became of the slots since then; `open`: those that end without anybody's answer, and have not yet."""
         ledger = await self._scheduler.get_ledger(since=since)
         log = await self._scheduler.get_run_log(limit=MOST_RUNS)
         caught_up = Counter(run.job for run in log if run.reason == "catch_up" and run.due_at >= since)
         total = ledger.total
+        asking = total.waiting.get("approval", 0)
         return {
             "slots": total.due,
             "ran": total.ran,
             "merged": total.merged,
             "passed_over": sum(total.passed_over.values()),
             "missing": total.missing,
-            "open": total.running + sum(total.waiting.values()),
+            "asking": asking,
+            "open": total.running + sum(total.waiting.values()) - asking,
             "caught_up": dict(caught_up),
             **await self.proof(),
         }

@@ -152,7 +152,7 @@ async function doze() {
   const jobs = Object.keys(after.caught_up).length;
   const most = Math.max(0, ...Object.values(after.caught_up));
   note(`${count(jobs, "job")} caught up, ${most === 1 ? "each once" : `one of them ${most} times`}`,
-    `${count(after.slots, "slot")}, ${count(after.ran, "run")} · ${after.merged} merged into them · ${after.passed_over} passed over · ${after.missing} missing · lost ${after.lost} · settled twice ${after.twice}`,
+    `${count(after.slots, "slot")}, ${count(after.ran, "run")} · ${after.merged} merged into them · ${after.passed_over} passed over${after.asking ? ` · ${after.asking} waiting for your answer` : ""} · ${after.missing} missing · lost ${after.lost} · settled twice ${after.twice}`,
     "/jobs/inbox");
   location.reload(); // the clock of the page is an hour behind
 }
