@@ -110,7 +110,7 @@ class Tricks:
         log = await self._scheduler.get_run_log(limit=MOST_RUNS)
         caught_up = Counter(run.job for run in log if run.reason == "catch_up" and run.due_at >= since)
         total = ledger.total
-        asking = total.waiting.get("approval", 0)
+        asking = sum(run.phase == "approval" and run.due_at >= since for run in log if run.status == "waiting")
         return {
             "slots": total.due,
             "ran": total.ran,
