@@ -290,7 +290,7 @@ class Runs(Verbs):
             "SELECT count(*) FROM (SELECT job_id FROM runs WHERE id >= ? AND outcome = 'success' AND slot IS NOT NULL "
             f"AND reason IN ({', '.join('?' * len(reasons))}) GROUP BY job_id, slot HAVING count(*) > 1) twice"
         )
-        return self._column(sql, from_id, *reasons)[0]
+        return int(self._column(sql, from_id, *reasons)[0])
 
     def started_count(self, from_id: int, limit: int, hidden: Sequence[str] = ()) -> tuple[int, int]:
         """Of the newest `limit` runs made from that id on: how many began, hidden kinds aside; how many there were."""
