@@ -14,7 +14,7 @@ from wakeful.routing.shapes import trace_for
 from wakeful.store.interface import Transaction
 from wakeful.store.runs import RunFilter
 from wakeful.surfaces.api.run_logs import tail_of
-from wakeful.surfaces.web.pages import Asked, Page, Region
+from wakeful.surfaces.web.pages import Asked, Page, Region, command
 from wakeful.surfaces.web.rendering import ansi
 from wakeful.surfaces.web.shapes import OPEN, OUTCOMES, look_of_run
 from wakeful.threads import room
@@ -67,7 +67,7 @@ page = Page(
     "/runs",
     lambda _: "Runs",
     (Region("runs", ("run",), listed),),
-    lambda asked: f"wakeful runs {asked.query['job']}" if asked.query.get("job") else "wakeful runs",
+    lambda asked: command("runs", asked.query, {"job": ""}),
 )
 
 
