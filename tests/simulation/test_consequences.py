@@ -14,9 +14,11 @@ from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.engine import claim, rearming
 from wakeful.kernel.rules.pending import BY_TIME
 from wakeful.store.jobs import Jobs
+from wakeful.store.runs import Runs
 
 SEEDS = range(16)
 GROUPS = 4
+STUBBORN = (46, 54)  # what is tried again by hand is seldom cut off just before a slot
 
 
 class Busy(World):
@@ -43,6 +45,15 @@ class Busy(World):
         return options
 
 
+class Stubborn(Busy):
+    """People try runs again by hand, and the process dies while these run."""
+
+    weights: ClassVar[dict[str, int]] = {"_pass_time": 30, "_add": 8, "_retry": 16, "_kill": 12}
+
+    def _options(self) -> dict[str, object]:
+        return {**super()._options(), "overlap": "skip", "retry": None}
+
+
 def _breaks(seeds: range | tuple[int, ...], kind: type[World] = Busy) -> str:
     """The first broken promise these worlds find, or nothing."""
     for seed in seeds:
@@ -51,6 +62,11 @@ def _breaks(seeds: range | tuple[int, ...], kind: type[World] = Busy) -> str:
         except Broken as broken:
             return f"{seed}: {broken}"
     return ""
+
+
+@pytest.mark.promise("H4", "X14")
+def test_what_people_try_again_and_a_crash_cuts_off_takes_no_slot() -> None:
+    assert _breaks(STUBBORN, Stubborn) == ""
 
 
 @pytest.mark.promise("H2", "H4", "H7", "C7", "X31")
@@ -95,6 +111,14 @@ def test_it_finds_a_run_that_is_ended_for_a_slot_of_a_job_that_was_changed(monke
 def test_it_finds_a_slot_that_the_recovery_of_a_start_by_hand_swallows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claim, "covers_slots", lambda run, _before: run.reason in ("recovery", *BY_TIME))
     assert "H4" in _breaks((75, 89, 94))  # a start by hand is seldom cut off just before a slot
+
+
+@pytest.mark.promise("H4", "X14")
+def test_it_finds_a_slot_that_the_recovery_of_what_was_tried_again_by_hand_swallows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Runs, "recovered", lambda _self, run: run)
+    assert "H4" in _breaks(STUBBORN, Stubborn)
 
 
 @pytest.mark.promise("H7")
