@@ -83,6 +83,11 @@ def _breaks(seeds: range | tuple[int, ...], kind: type[World] = Busy) -> str:
 def test_whatever_happens_jobs_start_and_runs_end_as_is_promised(group: int) -> None:
     for seed in SEEDS[group::GROUPS]:
         live(seed, 40, Busy)
+
+
+@pytest.mark.promise("X25", "X9")
+def test_where_nothing_is_caught_up_nothing_is_called_merged() -> None:
+    for seed in (1, 2, 3, 4, 9, 12):
         live(seed, 40, Unforgiving)
 
 
@@ -135,4 +140,4 @@ def test_it_finds_slots_that_are_called_merged_into_a_run_that_does_not_cover_th
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(recovery, "_fate_of_passed", lambda *_: MERGED)
-    assert "X25: a slot of" in _breaks(SEEDS, Unforgiving)
+    assert "X25: a slot of" in _breaks(range(1, 4), Unforgiving)
