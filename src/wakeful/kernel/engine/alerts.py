@@ -87,7 +87,7 @@ def open_alert(
         rules = alert_rules(tx)
         if is_new and rules.to is not None and kind not in ALONE and _flaps(tx, context, alert, rules):
             return is_new
-        if not is_new and _is_told_as_flapping(tx, alert):
+        if not is_new and _is_reported_as_flapping(tx, alert):
             return is_new
         what = to_send(rules, alert, is_new=is_new, now=tx.now)
         if what is not None:
@@ -114,7 +114,7 @@ def _flaps(tx: Transaction, context: Context, alert: Alert, rules: AlertRules) -
     return True
 
 
-def _is_told_as_flapping(tx: Transaction, alert: Alert) -> bool:
+def _is_reported_as_flapping(tx: Transaction, alert: Alert) -> bool:
     """Whether the message that it comes and goes stands for it: it was not announced itself."""
     return alert.notified_at is None and tx.of(Troubles).open_alert(alert_key(FLAPPING, alert.key)) is not None
 
@@ -181,7 +181,7 @@ def send_snoozed(tx: Transaction, context: Context, limit: int) -> int:
     for alert in over:
         assert rules is not None  # noqa: S101 - there is one to send
         what = to_send(rules._replace(cooldown=0), alert, is_new=False, now=tx.now)
-        if what is None or _is_told_as_flapping(tx, alert):
+        if what is None or _is_reported_as_flapping(tx, alert):
             tx.alerts.note_awake(alert.id)
         else:
             _send(tx, context, Notice(alert, what, rules))
