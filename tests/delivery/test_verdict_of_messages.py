@@ -7,9 +7,9 @@ import pytest
 from tests.delivery.targets import Target, one, raising, refusing, sending_to
 from tests.kernel.scene import virtual
 from wakeful import Every
-from wakeful.delivery.connector import Permanent, Unclear
-from wakeful.delivery.outbox import cancel, requeue_all
-from wakeful.delivery.views import delivery_number
+from wakeful.domains.delivery.connector import Permanent, Unclear
+from wakeful.domains.delivery.outbox import cancel, requeue_all
+from wakeful.domains.delivery.views import delivery_number
 from wakeful.kernel.loop.config import Tuning
 
 
