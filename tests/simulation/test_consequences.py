@@ -65,7 +65,9 @@ class Unforgiving(Busy):
         super()._look()
         sql = "SELECT j.name FROM stretches s JOIN jobs j ON j.id = s.job_id WHERE s.fate = 'merged'"
         if (found := self._watch().execute(sql).fetchone()) is not None:
-            raise Broken(f"X25: a slot of {found['name']} is called merged, and no run covers what it does not catch up")
+            raise Broken(
+                f"X25: a slot of {found['name']} is called merged, and no run covers what it does not catch up"
+            )
 
 
 def _breaks(seeds: range | tuple[int, ...], kind: type[World] = Busy) -> str:
