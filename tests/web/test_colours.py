@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from wakeful.web.assets import FOLDER
+from wakeful.surfaces.web.assets import FOLDER
 
 pytestmark = pytest.mark.promise("X28")
 CSS = (FOLDER / "dashboard.css").read_text(encoding="utf-8")
