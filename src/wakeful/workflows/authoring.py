@@ -15,6 +15,7 @@ from wakeful.errors import InvalidJob
 from wakeful.triggers import Trigger
 from wakeful.triggers.base import TimedTrigger
 from wakeful.triggers.durations import interval_ms
+from wakeful.workflows.function_source import source_or_code
 from wakeful.workflows.steps import authoring as of_steps
 from wakeful.workflows.steps.authoring import StepHandler
 
@@ -342,7 +343,7 @@ class Workflow:
             return self.version
         functions = [function for handler in self.handlers.values() for function, _ in handler.functions().values()]
         functions += [one.key for one in self.handlers.values() if isinstance(one, StepHandler) and one.key is not None]
-        return self.version_of(_source(function) for function in functions)
+        return self.version_of(source_or_code(function) for function in functions)
 
     def version_of(self, sources: Iterable[str]) -> str:
         """The hash of these sources and of how its handlers are declared: triggers, topics and time limits."""
@@ -363,14 +364,6 @@ class Workflow:
 
     def __repr__(self) -> str:
         return f"<Workflow {self.name} {', '.join(self.handlers) or 'without handlers'}>"
-
-
-def _source(function: Function) -> str:
-    try:
-        return inspect.getsource(function)
-    except (OSError, TypeError):  # typed at a prompt
-        code = getattr(function, "__code__", None)
-        return repr((code.co_code, code.co_consts)) if code is not None else repr(type(function))
 
 
 def _topics(names: Any, *, of_others: bool = False) -> tuple[str, ...] | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import logging
 import os
@@ -21,6 +20,7 @@ from wakeful.workflows.fixes.deciding import Apply, Ask, Code
 from wakeful.workflows.fixes.hook import Answer, NoAnswer, ask
 from wakeful.workflows.fixes.syntax import refuse_other_workflow, refuse_syntax
 from wakeful.workflows.fixes.trial import try_out
+from wakeful.workflows.function_source import source_text
 from wakeful.workflows.loading import CannotLoad, FileRef, load_file, source_files
 
 if TYPE_CHECKING:
@@ -234,15 +234,8 @@ def sources_of(workflow: Workflow) -> dict[str, str]:
     found: dict[str, str] = {}
     for handler in workflow.handlers.values():
         for phase, (function, _) in handler.functions().items():
-            found[handler.name if phase == "producer" else f"{handler.name}.{phase}"] = _source(function)
+            found[handler.name if phase == "producer" else f"{handler.name}.{phase}"] = source_text(function) or ""
     return found
-
-
-def _source(function: Any) -> str:
-    try:
-        return inspect.getsource(function)
-    except (OSError, TypeError):  # typed at a prompt
-        return ""
 
 
 def write_whole(path: Path, text: str) -> None:
