@@ -312,12 +312,16 @@ class Workflow:
         same key, one is worked on at a time. `retry`: how long to wait after each failure. `on_failure`: what follows
         the last one; `stop` stops the workflow, `park` sets the event aside.
         """
+        if callable(topic):
+            message = '@workflow.on is given a topic, as in @workflow.on("orders").'
+            raise InvalidJob(message)
+        subscribed = check_name("topic", topic)
 
         def register(function: F) -> F:
             called = check_name("handler", name if name is not None else getattr(function, "__name__", None))
             handler = StepHandler(
                 called,
-                check_name("topic", topic),
+                subscribed,
                 function,
                 publishes=_topics(publishes, of_others=True),
                 key=of_steps.read_key(key),
