@@ -70,7 +70,7 @@ class Timeline(NamedTuple):
 
 
 def timeline(tx: Transaction, before: int, after: int, hidden: Sequence[str] = (), most: int = MOST_ROWS) -> Timeline:
-    """The jobs that matter most, in an order that stays, from `before` milliseconds ago to `after` milliseconds ahead."""
+    """The jobs that matter most, in a steady order, from `before` milliseconds ago to `after` milliseconds ahead."""
     since, until = tx.now - before, tx.now + after
     runs = tx.runs.matching(RunFilter(from_id=max(0, ids.first_id_at(since)), limit=MOST_RUNS, hidden=tuple(hidden)))
     by_job: dict[int, list[RunRow]] = defaultdict(list)
