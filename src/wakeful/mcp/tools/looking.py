@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from wakeful.agents.self_scheduling import requesting
 from wakeful.counting import counted
+from wakeful.kernel.actions import lookup
 from wakeful.kernel.engine.proposed import MCP
 from wakeful.kernel.model.job import job_views
 from wakeful.mcp.arguments import flag, text, whole
@@ -19,9 +20,11 @@ from wakeful.triggers import parse_interval
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from wakeful.kernel.actions.stops import Pair
     from wakeful.kernel.model.job import Job
+    from wakeful.kernel.model.run import Run
     from wakeful.mcp.desk import Answer, Desk, Given
     from wakeful.store.interface import Transaction
 
@@ -41,23 +44,33 @@ async def list_schedules(desk: Desk, given: Given) -> Answer:
         owned=desk.rights.owned,
     )
 
-    def work(tx: Transaction) -> Answer:
+    def work(tx: Transaction) -> tuple[Answer, list[Pair]]:
         pairs = tx.jobs.matching(wanted)
         jobs = job_views(tx, pairs[:limit])
         shown = [
             schedule_shape(job, requesting.waits(tx, pair[0]), tx.now) for job, pair in zip(jobs, pairs, strict=False)
         ]
-        return {"schedules": shown, "next_cursor": shown[-1]["name"] if len(pairs) > limit else None}
+        return {"schedules": shown, "next_cursor": shown[-1]["name"] if len(pairs) > limit else None}, pairs[:limit]
 
-    return await desk.scheduler.look(work)
+    found, pairs = await desk.scheduler.look(work)
+    await _shows(desk, pairs)
+    return found
 
 
 async def get_schedule(desk: Desk, given: Given) -> Answer:
-    def work(tx: Transaction) -> Answer:
+    def work(tx: Transaction) -> tuple[Answer, Pair]:
         pair = requesting.find_own(tx, desk.rights, given["name"])
-        return schedule_shape(job_views(tx, [pair])[0], requesting.waits(tx, pair[0]), tx.now, times=5)
+        return schedule_shape(job_views(tx, [pair])[0], requesting.waits(tx, pair[0]), tx.now, times=5), pair
 
-    return await desk.scheduler.look(work)
+    found, pair = await desk.scheduler.look(work)
+    await _shows(desk, [pair])
+    return found
+
+
+async def _shows(desk: Desk, pairs: Sequence[Pair]) -> None:
+    """What jobs do and the errors of their last runs are shown."""
+    last = [state.last_run_id for _, state in pairs if state.last_run_id is not None and state.last_error is not None]
+    await desk.shows([job.id for job, _ in pairs], last)
 
 
 async def explain(desk: Desk, given: Given) -> Answer:
@@ -65,9 +78,19 @@ async def explain(desk: Desk, given: Given) -> Answer:
     if "name" not in given:
         return {"sentences": (await status(desk, {}))["sentences"]}
     ref = given["name"]
-    if not ref.startswith("run_"):
-        ref = await desk.scheduler.look(lambda tx: requesting.find_own(tx, desk.rights, ref)[0].name)
+    if ref.startswith("run_"):
+        run = await desk.scheduler.server_side.get_run(ref, desk.rights)
+        await shows_run(desk, run)
+    else:
+        pair = await desk.scheduler.look(lambda tx: requesting.find_own(tx, desk.rights, ref))
+        ref = pair[0].name
+        await _shows(desk, [pair])
     return {"sentences": (await desk.scheduler.server_side.explain(ref, desk.rights)).sentences}
+
+
+async def shows_run(desk: Desk, run: Run) -> None:
+    """What a run returned and its error are shown."""
+    await desk.shows(runs=[lookup.require_run(run.id)])
 
 
 async def status(desk: Desk, _: Given) -> Answer:
