@@ -204,7 +204,11 @@ def test_what_cannot_be_simulated_is_refused():
             simulated(snapshot, down=[wrong])
     with pytest.raises(InvalidSetting):
         simulated(snapshot, clock=["now=sometimes"])
-    for far in (["2026-06-01T10:00=-8d"], ["2026-06-01T10:00=-4d", "2026-06-01T11:00=+4d"], ["2026-06-01T10:00=+36500d"]):
+    for far in (
+        ["2026-06-01T10:00=-8d"],
+        ["2026-06-01T10:00=-4d", "2026-06-01T11:00=+4d"],
+        ["2026-06-01T10:00=+36500d"],
+    ):
         with pytest.raises(InvalidSetting, match="at most 7d in all"):
             simulated(snapshot, clock=far)
     with pytest.raises(InvalidSetting, match="clock can be given 100 times at most"):

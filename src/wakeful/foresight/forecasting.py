@@ -209,10 +209,7 @@ def foreseen(
             leading[placed.name] = (trigger.job, trigger.on)
     for target, sources in _started_by(leading, spenders.leads_to, by_name).items():
         own[target] = _with_started(target, sources, own, by_name, histories)
-    return [
-        _forecast_of(placed, own[placed.name], histories, spenders)
-        for placed in sorted(jobs, key=_name_of)
-    ]
+    return [_forecast_of(placed, own[placed.name], histories, spenders) for placed in sorted(jobs, key=_name_of)]
 
 
 def _forecast_of(placed: Placed, counts: list[float], histories: Histories, spenders: Spenders) -> JobForecast:

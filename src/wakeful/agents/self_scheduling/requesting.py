@@ -11,6 +11,7 @@ from wakeful import ids
 from wakeful.agents.hops import MOST_HOPS, Sender, sender_of, too_far
 from wakeful.agents.naming import AGENT, check_name
 from wakeful.agents.self_scheduling.bounds import ASK, Bounds, answer_until, bounds_of, refuse_more, refuse_off, within
+from wakeful.agents.self_scheduling.question import question_about
 from wakeful.agents.senders.tables import Senders
 from wakeful.agents.wakes import find_agent
 from wakeful.errors import InvalidJob, JobExists, JobNotFound, NotAllowed, QueueFull
@@ -28,7 +29,6 @@ from wakeful.kernel.engine.proposed import MCP, open_proposal
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.store.listing import JobFilter
 from wakeful.store.proposals import Proposal, Proposals
-from wakeful.triggers.moments import from_ms
 
 if TYPE_CHECKING:
     from wakeful.kernel.actions.authorization import Rights
@@ -36,11 +36,8 @@ if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState
-    from wakeful.triggers import Trigger
 
 MOST_CHANGES = 100  # what one run may do to schedules, together with the events it leaves
-SHOWN = 5  # times in the question
-LONGEST_SHOWN = 300
 _OTHER = re.compile(r"[^a-z0-9]+")
 
 
@@ -237,22 +234,6 @@ def _refuse_waiting(tx: Transaction, job: JobDef) -> None:
 def _ask(
     tx: Transaction, context: Context, who: Requester, job: JobDef, *, what: str | None, before: JobDef | None = None
 ) -> str:
-    trigger = trigger_of(job.trigger)
-    question = question_about(who, job.name, trigger, what, now=tx.now, changed=before is not None)
-    until = answer_until(trigger, who.bounds, tx.now)
+    question = question_about(tx, who, job, what, before=before)
+    until = answer_until(trigger_of(job.trigger), who.bounds, tx.now)
     return ids.run_text(propose(tx, context, job.id, question, until=until, before=before))
-
-
-def question_about(who: Requester, job: str, trigger: Trigger, what: str | None, *, now: int, changed: bool) -> str:
-    """What a person is asked: who wants what, when, and where the words come from."""
-    verb = "change its schedule" if changed else "schedule"
-    doing = "" if what is None else f": {_short(what)}"
-    times = ", ".join(f"{from_ms(slot):%a %Y-%m-%d %H:%M}" for slot in trigger.upcoming_slots(now, SHOWN))
-    run = "" if who.sender is None else f" (asked in {ids.run_text(who.sender.run_id)})"
-    fed = " The run that asks was given text from outside." if who.sender is not None and who.sender.is_fed else ""
-    return f"{who.name} asks to {verb} {job}{doing}. It would run {trigger.brief()}; next: {times} UTC{run}.{fed}"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return f"“{line[:LONGEST_SHOWN]}…”" if len(line) > LONGEST_SHOWN else f"“{line}”"

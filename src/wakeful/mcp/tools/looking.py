@@ -12,11 +12,10 @@ from wakeful.counting import counted
 from wakeful.kernel.actions import lookup
 from wakeful.kernel.engine.proposed import MCP
 from wakeful.kernel.model.job import job_views
-from wakeful.mcp.arguments import flag, text, whole
+from wakeful.mcp.arguments import flag, milliseconds, text, whole
 from wakeful.mcp.shapes import MAYBE, SCHEDULE, SENTENCES, TEXT, answers, schedule_shape
 from wakeful.mcp.tool import Tool
 from wakeful.store.listing import JobFilter
-from wakeful.triggers import parse_interval
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
 
 MANY = 50
 MOST_STARTS = 100
+DAY_MS = 86_400_000
 MOST_JOBS = 2_000  # whose starts are looked at for a caller that sees only its own
 
 
@@ -109,7 +109,7 @@ async def status(desk: Desk, _: Given) -> Answer:
 
 async def upcoming(desk: Desk, given: Given) -> Answer:
     """The next starts, in order of time."""
-    length = int(parse_interval(given.get("for", "24h")).total_seconds() * 1000)
+    length = milliseconds(given, "for", "24h") or DAY_MS
 
     def work(tx: Transaction) -> Answer:
         hidden = desk.scheduler.hidden_kinds
