@@ -6,7 +6,7 @@ import pytest
 
 from tests.agents.virtual_agents import VirtualAgents, agent
 from wakeful.agents import Reply
-from wakeful.agents.work import NewItem, add_item
+from wakeful.domains.agents.work import NewItem, add_item
 from wakeful.foresight.forecasting import forecast
 from wakeful.foresight.question import Question, Setup
 from wakeful.foresight.simulating import simulate
