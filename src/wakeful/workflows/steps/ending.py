@@ -97,11 +97,11 @@ def _stop(tx: Transaction, context: Context, attempt: WorkflowRun, task: TaskRow
 
 def note_parked(tx: Transaction, context: Context, workflow: str) -> None:
     """One alert per workflow says how many of its events are parked; none where none is."""
-    count = tx.of(Tasks).counts(workflow).get(PARKED, 0)
-    if not count:
+    newest = tx.of(Tasks).newest(workflow, PARKED)
+    if newest is None:
         close_alert(tx, context, ALERT, workflow)
         return
-    newest = tx.of(Tasks).with_status(workflow, PARKED, 1)[0]
+    count = tx.of(Tasks).count(workflow, PARKED)
     message = parked_words(workflow, count, newest.error)
     open_alert(tx, context, ALERT, workflow, message)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from wakeful.store.rows import Rows, Verbs, where
+from wakeful.store.rows import Rows, Verbs
 from wakeful.workflows.topics.tables import EventRow
 
 if TYPE_CHECKING:
@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 READY, QUEUED, RUNNING, RETRYING, UNCERTAIN, PARKED = "ready", "queued", "running", "retrying", "uncertain", "parked"
 DONE, FAILED = "done", "failed"
 KEYS_AT_ONCE = 64  # in one question: so it stays prepared
+_OF_HANDLERS = (
+    "JOIN workflow_handlers h ON h.workflow = t.workflow AND h.name = t.handler WHERE h.workflow = ? AND t.status = ?"
+)
 
 
 class TaskRow(NamedTuple):
@@ -78,8 +81,8 @@ class Tasks(Verbs):
     def add(self, rows: Sequence[TaskRow]) -> None:
         self._tasks.add(*rows, on_conflict="ON CONFLICT (event_id) DO NOTHING")
 
-    def save(self, row: TaskRow) -> None:
-        self._tasks.save(row)
+    def save(self, *rows: TaskRow) -> None:
+        self._tasks.save(*rows)
 
     def drop(self, event_ids: Sequence[int]) -> None:
         self._session.delete_in("workflow_tasks", "event_id", event_ids)
@@ -173,10 +176,18 @@ class Tasks(Verbs):
             handler,
         )
 
-    def with_status(self, workflow: str, status: str, limit: int, before: int | None = None) -> list[TaskRow]:
-        """The newest events first."""
-        clause, params = where([("workflow = ?", workflow), ("status = ?", status), ("event_id < ?", before)])
-        return self._tasks.all(f"{clause} ORDER BY event_id DESC LIMIT ?", *params, limit)
+    def with_status(self, workflow: str, status: str) -> list[TaskRow]:
+        """All with that status, the oldest event first; they are found by handler, however many others wait."""
+        return self._tasks.joined("t", f"{_OF_HANDLERS} ORDER BY t.seq", workflow, status)
+
+    def newest(self, workflow: str, status: str) -> TaskRow | None:
+        """The one of the newest event."""
+        found = self._tasks.joined("t", f"{_OF_HANDLERS} ORDER BY t.event_id DESC LIMIT 1", workflow, status)
+        return found[0] if found else None
+
+    def count(self, workflow: str, status: str) -> int:
+        """How many have that status."""
+        return self._count(f"SELECT count(*) FROM workflow_tasks t {_OF_HANDLERS}", workflow, status)
 
     def counts(self, workflow: str) -> dict[str, int]:
         """How many tasks there are, by status."""
@@ -228,10 +239,10 @@ class Tasks(Verbs):
             sql = "UPDATE workflow_steps SET caught = 1 WHERE event_id = ? AND name = ? AND status = 'failed'"
             self._session.execute(sql, (event_id, name))
 
-    def ask_anew(self, event_id: int) -> None:
+    def ask_anew(self, *event_ids: int) -> None:
         """Reconcile is asked again about what is uncertain, however often it was asked before."""
-        sql = "UPDATE workflow_steps SET tries = 0 WHERE event_id = ? AND status = 'uncertain'"
-        self._session.execute(sql, (event_id,))
+        asked = [step for step in self._steps.among("event_id", event_ids, only="status = 'uncertain'") if step.tries]
+        self._steps.put(*(step._replace(tries=0) for step in asked), key=("event_id", "name"))
 
     def forget_steps(self, event_ids: Sequence[int]) -> None:
         self._session.delete_in("workflow_steps", "event_id", event_ids)

@@ -216,12 +216,13 @@ class Topics(Verbs):
         self, workflow: str, topic: str | None, status: str | None, before: int | None, limit: int
     ) -> list[EventRow]:
         """The newest first."""
-        parked = "EXISTS (SELECT 1 FROM workflow_tasks t WHERE t.event_id = workflow_events.id AND t.status = 'parked')"
-        shown = f"CASE WHEN status = 'reserved' AND {parked} THEN 'parked' ELSE status END = ?"
-        of_status = shown if status in ("parked", "reserved") else "status = ?"
-        clause, params = where(
-            [("workflow = ?", workflow), ("topic = ?", topic), (of_status, status), ("id < ?", before)]
-        )
+        parked = "(SELECT event_id FROM workflow_tasks WHERE workflow = ? AND status = 'parked')"
+        of_status: tuple[str, str | tuple[str, ...] | None] = ("status = ?", status)
+        if status == "parked":
+            of_status = (f"status = 'reserved' AND id IN {parked}", workflow)
+        elif status == "reserved":
+            of_status = (f"status = ? AND id NOT IN {parked}", (status, workflow))
+        clause, params = where([("workflow = ?", workflow), ("topic = ?", topic), of_status, ("id < ?", before)])
         return self._events.all(f"{clause} ORDER BY id DESC LIMIT ?", *params, limit)
 
     # -- inputs -------------------------------------------------------------------------------------------------------
