@@ -95,7 +95,9 @@ def test_a_thread_that_is_still_at_work_keeps_its_event_parked_and_no_other(tmp_
             await scheduler.start()
             for letter in ("slow", "other"):
                 await scheduler.workflows.publish("post", "letters", letter, message_id=letter)
-            parked = await eventually(lambda: scheduler.workflows.events("post", status="parked"), lambda all: len(all) > 1)
+            parked = await eventually(
+                lambda: scheduler.workflows.events("post", status="parked"), lambda all: len(all) > 1
+            )
             assert {one["message_id"] for one in parked} == {"slow", "other"}
             assert len(await scheduler.workflows.replay_parked("post")) == 1
             await eventually(lambda: scheduler.workflows.events("post", status="consumed"), bool)

@@ -325,9 +325,9 @@ class Workflows(Verbs):
     def add_run(self, run: WorkflowRun) -> None:
         self._session.insert_soon("workflow_runs", WorkflowRun._fields, [run])
 
-    def save_run(self, run: WorkflowRun) -> None:
-        """Write an attempt that is on record."""
-        self._runs.save(run)
+    def save_run(self, *runs: WorkflowRun) -> None:
+        """Write attempts that are on record."""
+        self._runs.save(*runs)
 
     def runs(self, workflow: str, limit: int, before: int | None = None, handler: str | None = None) -> list[Any]:
         """The newest first."""

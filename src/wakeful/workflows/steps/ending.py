@@ -50,7 +50,7 @@ def task_failed(tx: Transaction, context: Context, attempt: WorkflowRun, failure
         raise Fenced
     tx.of(Workflows).change_handler(attempt.workflow, attempt.handler, open_run=None)
     saved = settle_task(tx, context, attempt, task, failure)
-    arm_places(tx, context, jobs, base_of(attempt.handler), but=attempt.id)
+    arm_places(tx, context, jobs, base_of(attempt.handler), but=[attempt.id])
     return saved
 
 
@@ -179,7 +179,7 @@ def put_off(tx: Transaction, context: Context, attempt: WorkflowRun, until: int,
         raise Fenced
     tx.of(Workflows).change_handler(attempt.workflow, attempt.handler, open_run=None)
     tx.of(Tasks).save(task._replace(status=RETRYING, retry_at=until, updated_at=tx.now))
-    arm_places(tx, context, jobs, base_of(attempt.handler), but=attempt.id)
+    arm_places(tx, context, jobs, base_of(attempt.handler), but=[attempt.id])
     return save_attempt(tx, attempt._replace(status=STATUS["reconciliation"], error=why), attempt)
 
 
