@@ -9,9 +9,10 @@ from collections import Counter
 import pytest
 
 from tests.workflows.mailroom import virtual
-from wakeful import Scheduler, ScheduleTriggerError, Workflow
+from wakeful import Scheduler, ScheduleTriggerError, Workflow, ids
 from wakeful.workflows.publishing import Message, publish
 from wakeful.workflows.steps.tables import PARKED, TaskRow, Tasks
+from wakeful.workflows.tables import Workflows
 from wakeful.workflows.topics.tables import Topics
 
 MANY, KEYS = 2_345, 7
@@ -107,3 +108,34 @@ def test_a_thread_that_is_still_at_work_keeps_its_event_parked_and_no_other(tmp_
             over.set()
 
     asyncio.run(main())
+
+
+@pytest.mark.promise("X32")
+@virtual
+async def test_a_person_may_settle_a_step_long_after_its_run_is_no_longer_kept(room):
+    ledger, workflow = [], Workflow("post")
+
+    @workflow.on("letters", retry=[], on_failure="park")
+    async def send(ctx, event):
+        await ctx.step("send", asyncio.sleep, 0 if ledger else 60, timeout="1s")
+        ledger.append(event.payload)
+
+    async with room.scene.scheduler() as scheduler:
+        scheduler.add_workflow(workflow)
+        await scheduler.start()
+        await scheduler.workflows.publish("post", "letters", 1, message_id="1")
+        await room.sleep("1m")
+        [parked] = await scheduler.workflows.events("post", status="parked")
+        number = ids.number_of("run", parked["run"])
+
+        def prune(tx, _):
+            tx.runs.delete([number])
+            tx.of(Workflows).forget_runs([number])
+            return tx.of(Workflows).prune_runs(number + 1, 100)
+
+        await scheduler.transact(prune)
+        await scheduler.workflows.settle("post", parked["run"], "happened")
+        await room.sleep("1m")
+        assert ledger == [1]
+        assert await scheduler.transact(prune) >= 0
+        assert await scheduler.look(lambda tx: tx.of(Workflows).run(number)) is None, "nothing needs it any more"
