@@ -12,12 +12,12 @@ import sys
 import pytest
 
 from wakeful.clock import SystemClock
-from wakeful.delivery.apprise_urls import AppriseConnector, check_url
-from wakeful.delivery.configuration import ConnectorSettings
-from wakeful.delivery.connector import Message, Permanent, Temporary, Unclear
-from wakeful.delivery.local import CallConnector, CommandConnector, FileConnector, LazyCall, LogConnector
-from wakeful.delivery.sending import attempt
-from wakeful.delivery.webhook import WebhookConnector, _words, body_of, read_secret, signature
+from wakeful.domains.delivery.apprise_urls import AppriseConnector, check_url
+from wakeful.domains.delivery.configuration import ConnectorSettings
+from wakeful.domains.delivery.connector import Message, Permanent, Temporary, Unclear
+from wakeful.domains.delivery.local import CallConnector, CommandConnector, FileConnector, LazyCall, LogConnector
+from wakeful.domains.delivery.sending import attempt
+from wakeful.domains.delivery.webhook import WebhookConnector, _words, body_of, read_secret, signature
 from wakeful.errors import InvalidSetting
 
 SECRET = "whsec_d2FrZWZ1bC10ZXN0LXNlY3JldC0wMTIzNDU2Nzg5"  # noqa: S105 - a published test vector
@@ -209,6 +209,35 @@ def test_what_a_function_raises_is_what_the_attempt_was(error, expected):
 
     tried = send(CallConnector(fails))
     assert (tried.permanent, tried.retry_after, tried.unclear, tried.error) == expected
+
+
+@pytest.mark.promise("A8")
+@pytest.mark.parametrize("awaits", [False, True])
+@pytest.mark.parametrize(
+    ("error", "unclear"),
+    [(SystemExit(3), False), (asyncio.CancelledError("scope"), True), (TimeoutError("read timed out"), True)],
+)
+def test_what_would_end_its_server_or_its_run_is_an_attempt_that_failed(error, unclear, awaits):
+    def fails(_):
+        raise error
+
+    async def fails_later(_):
+        raise error
+
+    tried = send(CallConnector(fails_later if awaits else fails))
+    assert (tried.ok, tried.permanent) == (False, False)
+    assert tried.unclear is (unclear and (awaits or isinstance(error, TimeoutError)))
+    assert type(error).__name__ in tried.error
+    assert str(error) in tried.error
+
+
+@pytest.mark.promise("A8")
+def test_a_function_that_raises_as_if_a_person_had_pressed_ctrl_c_ends_nothing():
+    def fails(_):
+        raise KeyboardInterrupt
+
+    tried = send(CallConnector(fails))
+    assert (tried.ok, tried.error) == (False, "RuntimeError: the function raised KeyboardInterrupt()")
 
 
 def test_a_program_gets_the_message_on_its_standard_input(tmp_path):

@@ -15,9 +15,9 @@ from tests.simulation.flows import NAME, Flowing
 from tests.simulation.invariants import Broken
 from tests.simulation.world import World
 from wakeful import Applied, NotApplied, Scheduler, StepFailed, Unknown, Workflow, ids
-from wakeful.workflows import actions, views
-from wakeful.workflows.draining import drain
-from wakeful.workflows.input_actions import ByHand, publish_by_hand, replay_all_parked
+from wakeful.domains.workflows import actions, views
+from wakeful.domains.workflows.draining import drain
+from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand, replay_all_parked
 
 STEPS = ("label", "mail", "book")
 

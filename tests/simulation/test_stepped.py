@@ -7,8 +7,8 @@ import pytest
 from tests.simulation.invariants import Broken
 from tests.simulation.stepped import Stepped
 from tests.simulation.world import live
-from wakeful.workflows.steps import ending, taking
-from wakeful.workflows.steps.tables import Tasks
+from wakeful.domains.workflows.steps import ending, taking
+from wakeful.domains.workflows.steps.tables import Tasks
 
 FIRST, SEEDS, GROUPS = 70_000, 12, 3
 
@@ -38,7 +38,7 @@ def test_a_cut_off_step_that_is_not_doubted_is_found(monkeypatch) -> None:
 def test_a_key_whose_turn_is_lost_is_found(monkeypatch) -> None:
     monkeypatch.setattr(ending, "promote", lambda *_: None)
     monkeypatch.setattr(taking, "promote", lambda *_: None)
-    monkeypatch.setattr("wakeful.workflows.steps.recording.promote", lambda *_: None)
+    monkeypatch.setattr("wakeful.domains.workflows.steps.recording.promote", lambda *_: None)
     with pytest.raises(Broken, match="nobody has it"):
         _live_all()
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests.workflows.mailroom import virtual
 from wakeful import Scheduler, ScheduleTriggerError, Workflow, ids
-from wakeful.workflows.publishing import Message, publish
-from wakeful.workflows.steps.tables import PARKED, TaskRow, Tasks
-from wakeful.workflows.tables import Workflows
-from wakeful.workflows.topics.tables import Topics
+from wakeful.domains.workflows.publishing import Message, publish
+from wakeful.domains.workflows.steps.tables import PARKED, TaskRow, Tasks
+from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.topics.tables import Topics
 
 MANY, KEYS = 2_345, 7
 
@@ -69,7 +69,7 @@ async def test_all_parked_events_are_replayed_in_their_order_however_many_there_
 
 async def eventually(ask, met):
     async with asyncio.timeout(60):
-        while not met(found := await ask()):
+        while not met(found := await ask()):  # noqa: ASYNC110 - only the store knows
             await asyncio.sleep(0.02)
         return found
 
@@ -97,7 +97,7 @@ def test_a_thread_that_is_still_at_work_keeps_its_event_parked_and_no_other(tmp_
             for letter in ("slow", "other"):
                 await scheduler.workflows.publish("post", "letters", letter, message_id=letter)
             parked = await eventually(
-                lambda: scheduler.workflows.events("post", status="parked"), lambda all: len(all) > 1
+                lambda: scheduler.workflows.events("post", status="parked"), lambda found: len(found) > 1
             )
             assert {one["message_id"] for one in parked} == {"slow", "other"}
             assert len(await scheduler.workflows.replay_parked("post")) == 1
