@@ -7,16 +7,14 @@ import json
 import time
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bench.contenders import DBOS_STEPS
 from bench.figures import Run
 from bench.measures import Column, Entry, Plan, Table, interleave
+from bench.server import Server, running
 from wakeful import Scheduler, Workflow
 from wakeful.domains.workflows.publishing import Message, publish
-
-if TYPE_CHECKING:
-    from bench.server import Server
 
 BATCH = 1_000
 PATIENCE_S = 3_600.0
@@ -88,8 +86,13 @@ def theirs(server: Server, count: int, folder: Path) -> Run:
     return {"events_per_s": count / took, "runs_per_s": count / took, "count": count}
 
 
-def measure(plan: Plan, server: Server) -> list[Table]:
+def measure(plan: Plan) -> list[Table]:
     """One key, where events go one after the other, and a thousand, on both stores."""
+    with running() as server:
+        return _tables(plan, server)
+
+
+def _tables(plan: Plan, server: Server) -> list[Table]:
     one, many, peers = (100, 2_000, 200) if plan.quick else (1_000, 100_000, 1_000)
     shapes = [
         (f"Wakeful, a thousand keys, {PLACES} at a time, {many:,} events", many, 1_000, PLACES),

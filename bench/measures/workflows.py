@@ -190,6 +190,6 @@ def _start(plan: Plan, server: Server) -> list[Table]:
 
 def measure(plan: Plan) -> list[Table]:
     with running() as server:
-        tables = [*_events(plan, server), *steps.measure(plan, server), *_start(plan, server)]
+        tables = [*_events(plan, server), *_start(plan, server)]
         tables[0].about = f"SQLite {sqlite3.sqlite_version}, PostgreSQL {server.version()}"
     return tables
