@@ -205,6 +205,12 @@ class Runs(Verbs):
         )
         return self._count(sql, run_id)
 
+    def recovered(self, run: RunRow) -> RunRow:
+        """The run that this one recovers, however often it was cut off, as far back as is on record; else itself."""
+        while run.reason == "recovery" and run.retry_of is not None and (before := self.get(run.retry_of)) is not None:
+            run = before
+        return run
+
     def log(
         self,
         job_id: int | None,
@@ -283,6 +289,14 @@ class Runs(Verbs):
         which = f"id >= ? AND outcome IS NOT NULL{shown('kind', hidden)}"
         sql = f"SELECT outcome, count(*) FROM runs WHERE {which} GROUP BY outcome"
         return {str(outcome): int(count) for outcome, count in self._session.rows(sql, (from_id, *hidden))}
+
+    def settled_twice(self, from_id: int, reasons: Sequence[str]) -> int:
+        """How many slots have more than one success among the runs made from that id on for one of these reasons."""
+        sql = (
+            "SELECT count(*) FROM (SELECT job_id FROM runs WHERE id >= ? AND outcome = 'success' AND slot IS NOT NULL "
+            f"AND reason IN ({', '.join('?' * len(reasons))}) GROUP BY job_id, slot HAVING count(*) > 1) twice"
+        )
+        return int(self._column(sql, from_id, *reasons)[0])
 
     def started_count(self, from_id: int, limit: int, hidden: Sequence[str] = ()) -> tuple[int, int]:
         """Of the newest `limit` runs made from that id on: how many began, hidden kinds aside; how many there were."""
