@@ -93,8 +93,6 @@ def lay_out(folder: Path) -> None:
         _list_files(example)
 
 
-
-
 def _index(link: re.Match[str]) -> str:
     """A link to a README, as the site has it: a folder's first page."""
     return f"({link[1]}index.md{link[2] or ''})"
@@ -138,8 +136,8 @@ def build(folder: Path = SITE) -> Path:
 
 
 def main() -> int:
-    """Build it and say where it is; the exit code."""
-    print(f"Open {build() / 'index.html'}, or serve that folder.")
+    """Build it and say how to look at it; the exit code."""
+    print(f"The site is built. Look at it with: python3 -m http.server --bind 127.0.0.1 -d {build()}")
     return 0
 
 

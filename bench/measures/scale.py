@@ -28,7 +28,7 @@ BEGIN = datetime(2026, 11, 18, tzinfo=UTC)
 
 def schedules() -> list[tuple[float, Trigger, int]]:
     """The kinds of schedules there are: which share each has, and over how many seconds it can be staggered."""
-    hours = {hour: 1.0 for hour in range(24)} | {0: 6.0, 2: 4.0, 6: 2.0, 8: 3.0, 9: 6.0, 18: 2.0}
+    hours = dict.fromkeys(range(24), 1.0) | {0: 6.0, 2: 4.0, 6: 2.0, 8: 3.0, 9: 6.0, 18: 2.0}
     found = [
         (0.4 * often / sum(hours.values()) * share, Cron(f"{minute} {hour} * * *"), 3600)
         for hour, often in hours.items()
