@@ -1,4 +1,4 @@
-"""The documentation as a site: every page is there and in the navigation, every link leads somewhere, search knows all."""
+"""The documentation as a site: every page is in the navigation, every link leads somewhere, search knows all."""
 
 from __future__ import annotations
 
