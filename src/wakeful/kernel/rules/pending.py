@@ -62,7 +62,8 @@ def instead_of_catching_up(
     Where `catch_up` lets them go, no run stands for them.
     """
     trigger = trigger_of(text)
-    if trigger.type == "once" or now - (state.next_at or 0) <= LATE_MS:
+    since = state.next_at if state.backoff_until is None else state.slot  # a backoff puts off what came before it
+    if trigger.type == "once" or now - (since or 0) <= LATE_MS:
         return state, ()
     before = (state.slot or 0) - 1
     passed = count_passed(trigger, before, now)
