@@ -55,6 +55,7 @@ def _check_job(state: Row, runs: list[Row]) -> None:
         raise Broken(f"{name} is parked and due at once")
     live = state["enabled"] and not state["paused"] and state["removed_at"] is None and state["run_id"] is None
     timed = json.loads(state["trigger"])["type"] in ("every", "interval", "cron", "once")
+    _check_not_over(state)
     armed = state["due_at"] is not None or state["parked"] is not None
     if live and timed and not armed:
         raise Broken(f"H2: {name} is enabled and idle, but nothing will ever start it")
@@ -64,6 +65,14 @@ def _check_job(state: Row, runs: list[Row]) -> None:
             raise Broken(f"{name} has queued runs that nothing will ever start")
     if state["last_slot"] is not None and state["slot"] is not None and state["slot"] == state["last_slot"]:
         raise Broken(f"H2: {name} is armed for a slot it has run")
+
+
+def _check_not_over(state: Row) -> None:
+    """What has times for ever is never over by itself."""
+    trigger = json.loads(state["trigger"])
+    for_ever = trigger["type"] in ("every", "interval", "cron") and trigger.keys().isdisjoint(("max_runs", "until"))
+    if for_ever and state["ended_at"] is not None and state["removed_at"] is None:
+        raise Broken(f"H2: {state['name']} is over, though its trigger has further times")
 
 
 def _check_limits(state: Row, runs: list[Row]) -> None:

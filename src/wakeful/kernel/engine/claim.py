@@ -29,6 +29,7 @@ from wakeful.kernel.rules.pending import (
     FROM_OUTSIDE,
     RETRY,
     after_backing_off,
+    at_rest,
     covers_slots,
     instead_of_catching_up,
     overtaken,
@@ -42,7 +43,6 @@ from wakeful.kernel.rules.policy import (
     due_slot,
     end,
     next_start,
-    rest,
     switch_off,
     trigger_of,
 )
@@ -71,6 +71,7 @@ class Claim:
         self._tx = tx
         self._context = context
         self._hooks = context.declared.hooks
+        self._rand = context.rng.random
         self._admission = Admission(tx, context, held)
         self._states: list[JobState] = []
         self._new: list[RunRow] = []
@@ -127,7 +128,7 @@ class Claim:
                 self._start_slot(job, state)
         else:
             state = state._replace(due_at=alarm(state) if (state.next_at or 0) > now else None, ready_at=None)
-            self._states.append(rest(trigger_of(job.trigger), state, now))
+            self._states.append(at_rest(job.trigger, state, now, self._rand))
 
     def _look_at_running(self, job: JobDef, state: JobState) -> None:
         """The alarm of a job in progress: a waiting run's deadline, or a slot that replaces the active run."""
@@ -165,7 +166,7 @@ class Claim:
         else:
             earliest = min((run.due_at for run in startable), default=None)
             state = state._replace(due_at=alarm(state, earliest), ready_at=None)
-            self._states.append(rest(trigger_of(job.trigger), state, now))
+            self._states.append(at_rest(job.trigger, state, now, self._rand))
 
     def _is_slot_due(self, state: JobState) -> bool:
         armed = bool(state.enabled) and not state.paused and state.slot is not None
@@ -216,7 +217,7 @@ class Claim:
                 state = self._drop(job, state, run, lanes.detail or lanes.reason)._replace(ready_at=None)
                 # Looked at again at once: another run may wait, or nothing is left and the job is over.
                 state = state._replace(due_at=self._tx.now if state.queued else alarm(state))
-                self._states.append(rest(trigger_of(job.trigger), state, self._tx.now))
+                self._states.append(at_rest(job.trigger, state, self._tx.now, self._rand))
             return
         if lanes is None:
             return
@@ -313,8 +314,7 @@ class Claim:
         """Take the run as claimed; `state` is the job's with the run in it."""
         options = from_text(job.options)
         if options.overlap == "cancel_other":
-            chance = self._context.rng.random()
-            state = armed_to_replace(trigger_of(job.trigger), options, state, self._tx.now, chance)
+            state = armed_to_replace(trigger_of(job.trigger), options, state, self._tx.now, self._rand())
         hook = self._hooks.claimed.get(job.kind) if self._hooks.claimed else None
         added = None
         if hook is not None:
@@ -360,7 +360,7 @@ class Claim:
             return
         # As if it had run now: else an interval that never ran, or is overdue, would be due again at once.
         base = state._replace(last_slot=max(state.slot or 0, state.last_slot or 0), last_run_at=now)
-        coming = next_start(trigger, base, now, self._context.rng.random(), completed=now)
+        coming = next_start(trigger, base, now, self._rand(), completed=now)
         if coming.slot is None:
             self._states.append(end(state, coming.ended or "", now))
         else:

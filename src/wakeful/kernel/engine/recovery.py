@@ -21,7 +21,7 @@ from wakeful.kernel.engine.turn import Ended, from_report, settle_all, succeeded
 from wakeful.kernel.rules.options import OptionValues, from_text
 from wakeful.kernel.rules.outcome import GOES_ON, Result, past_limit
 from wakeful.kernel.rules.parking import is_lane
-from wakeful.kernel.rules.passing import MERGED, MISSED, Passed, has_grid, let_pass
+from wakeful.kernel.rules.passing import MERGED, MISSED, Passed, came_meanwhile, let_pass
 from wakeful.kernel.rules.pending import BY_HAND
 from wakeful.kernel.rules.policy import (
     FLOOR_MS,
@@ -32,7 +32,6 @@ from wakeful.kernel.rules.policy import (
     end,
     next_start,
     trigger_of,
-    used_up,
 )
 from wakeful.kernel.rules.settle import AlertChange, Settled, count_failure
 from wakeful.store.interface import Transaction
@@ -173,7 +172,7 @@ def crash(
     if options.overlap == "cancel_other" and run.slot is not None:  # it was only armed to be replaced
         state = state._replace(slot=None, next_at=None)
     if trigger.timed and state.enabled and not state.paused and state.slot is None:
-        came = _came_meanwhile(trigger, state, now) if run.slot is None or by_hand else None
+        came = came_meanwhile(trigger, state, now) if run.slot is None or by_hand else None
         if came is not None:  # a start by hand is no run of the schedule, and stands for none of its slots
             state = state._replace(slot=came, next_at=came)
         else:
@@ -194,15 +193,6 @@ def crash(
     state = state._replace(due_at=alarm(state, queued_at), queued=state.queued + (again is not None))
     queue = (again,) if again is not None else ()
     return Settled(state, finish, queue, details, (), alerts, "failure" if again is None else None, passed)
-
-
-def _came_meanwhile(trigger: Trigger, state: JobState, now: int) -> int | None:
-    """The first slot that came and is not accounted for."""
-    since = max(state.last_slot or 0, state.counted_to)
-    if not has_grid(trigger) or used_up(trigger, state):
-        return None
-    slot = trigger.next_slot(since)
-    return slot if slot is not None and slot <= now else None
 
 
 def _fate_of_passed(trigger: Trigger, options: OptionValues, state: JobState, now: int) -> str:

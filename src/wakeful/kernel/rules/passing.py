@@ -56,6 +56,15 @@ def is_once(text: str) -> bool:
     return trigger_of(text).type == "once"
 
 
+def came_meanwhile(trigger: Trigger, state: JobState, now: int) -> int | None:
+    """The first slot that came and is not accounted for."""
+    since = max(state.last_slot or 0, state.counted_to)
+    if not has_grid(trigger) or used_up(trigger, state):
+        return None
+    slot = trigger.next_slot(since)
+    return slot if slot is not None and slot <= now else None
+
+
 def let_pass(text: str, state: JobState, until: int, fate: str) -> tuple[JobState, tuple[Passed, ...]]:
     """The state with all slots up to a moment accounted for, and those that passed for this reason."""
     trigger = trigger_of(text)

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from wakeful.kernel.rules.limits import limit_words
 from wakeful.kernel.rules.options import OptionValues
-from wakeful.kernel.rules.passing import BACKING_OFF, MERGED, MISSED, Passed, has_grid, let_pass
-from wakeful.kernel.rules.policy import LATE_MS, catches_up, count_passed, too_late, trigger_of
+from wakeful.kernel.rules.passing import BACKING_OFF, MERGED, MISSED, Passed, came_meanwhile, has_grid, let_pass
+from wakeful.kernel.rules.policy import (
+    LATE_MS,
+    Next,
+    catches_up,
+    count_passed,
+    end,
+    next_start,
+    rest,
+    too_late,
+    trigger_of,
+)
 from wakeful.store.records import JobState, RunRow
 
 BY_HAND = ("manual", "approval")  # why a run was asked for by a person
@@ -80,3 +92,19 @@ def after_backing_off(text: str, state: JobState, now: int) -> tuple[JobState, t
     state, passes = let_pass(text, state, now, BACKING_OFF)
     missed = state.missed + sum(one.slots for one in passes)
     return state._replace(slot=None, next_at=None, missed=missed), passes
+
+
+def at_rest(text: str, state: JobState, now: int, rand: Callable[[], float]) -> JobState:
+    """A job of which nothing waits any more: armed for the first slot that came and has no run, or for its next one.
+
+    Over, where there is none.
+    """
+    trigger = trigger_of(text)
+    waits = state.next_at is not None or state.queued or state.run_id is not None
+    if waits or not trigger.timed or trigger.reports or not state.enabled or state.paused:
+        return rest(trigger, state, now)
+    came = came_meanwhile(trigger, state, now)
+    coming = Next(came, came) if came is not None else next_start(trigger, state, now, rand())
+    if coming.slot is None:
+        return end(state, coming.ended or "", now)
+    return state._replace(slot=coming.slot, next_at=coming.at, due_at=coming.at)
