@@ -37,7 +37,7 @@ class Admission:
         self._context = context
         self._hooks = context.declared.hooks
         self._lines = Lines(tx)
-        self._together: Counter[tuple[int, int]] = Counter()  # how many became due at a moment, by priority
+        self._together: Counter[tuple[int, int]] = Counter()  # how many became due at a moment and wait, by priority
         self.waiting: list[JobState] = []
         self.skips: list[SkipRow] = []
         self.in_hook = False
@@ -73,6 +73,7 @@ class Admission:
                 reserved = [] if lane == GLOBAL_LANE else passed
                 self._lines.wait(turn, lane, reserved)
                 self._park(state, lane, "at_capacity", self._full(lane), turn.since)
+                self._together[turn_of(state)[:2]] += 1
                 if reserved or self._may_reserve(job, state, wanted):
                     self._lines.reserve(job.id, reserved)
                 return None
@@ -162,9 +163,7 @@ class Admission:
         turn = turn_of(state)
         if state.ready_at is not None:
             return turn
-        before = self._together[turn[:2]]
-        self._together[turn[:2]] += 1
-        return turn._replace(since=turn.since + before)
+        return turn._replace(since=turn.since + self._together[turn[:2]])
 
     def _may_reserve(self, job: JobDef, state: JobState, wanted: dict[str, int]) -> bool:
         """Whether reservations of the job may be on record from when it was looked at before."""
