@@ -164,7 +164,7 @@ async def test_a_change_about_which_reconcile_is_asked_again_is_not_only_left_to
     room.mails, room.verdict = ["a"], UNKNOWN
     room.after["mutate"] = fails(RuntimeError("cut"))
     asked, left = (
-        "(mutate failed: cut). Its reconcile is asked again soon; or look, and settle it.",
+        "(mutate failed: cut). Wakeful tries to find out; you may settle it meanwhile.",
         "Look, and settle it.",
     )
     async with room.open() as scheduler:
@@ -175,7 +175,7 @@ async def test_a_change_about_which_reconcile_is_asked_again_is_not_only_left_to
         coming = {one["name"]: one["next_run_at"] for one in seen["handlers"]}
         assert coming["append"] is not None
         assert coming["poll"] is None
-        with pytest.raises(ScheduleTriggerError, match="Its reconcile is asked again soon"):
+        with pytest.raises(ScheduleTriggerError, match="Wakeful tries to find out"):
             await scheduler.workflows.run("mailroom")
         await room.act_on(scheduler, "pause", who="Ada")
         assert (await shown(scheduler))["issue"]["message"].endswith(left)

@@ -79,7 +79,7 @@ def still_waits(row: Any) -> str | None:
 
 
 def asks_itself(row: Any) -> bool:
-    """Whether `reconcile` is about to be asked what became of a change, so that no person must settle it yet."""
+    """Whether what became of a change is about to be found out, so that no person must settle it yet."""
     return row.issue == "reconciliation" and row.backoff_until is not None and not row.paused
 
 
@@ -108,7 +108,7 @@ def issue_words(
     """The problem and what happens next, as one or two sentences.
 
     `fix`: the correction of code that failed; `halted`: the job that is not tried again, and why that is; `asks`:
-    whether reconcile is asked again.
+    whether what became of the change is about to be found out.
     """
     said = (message or "").partition("\n")[0].rstrip(".")
     if halted is not None:
@@ -116,7 +116,7 @@ def issue_words(
         return f"{said}. It is not tried again: {job} is {how}. Resume it (wakeful resume {job})."
     if kind == "logic" and fix is not None:
         return f"The code of {handler} failed: {said}. {fix_words(fix)}"
-    settle = "Its reconcile is asked again soon; or look, and settle it" if asks else "Look, and settle it"
+    settle = "Wakeful tries to find out; you may settle it meanwhile" if asks else "Look, and settle it"
     sentences = {
         "transient": f"Trying again soon: {said}.",
         "approval": f"Waiting for your approval: {said}",
