@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import functools
-import logging
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from wakeful.domains.workflows.failures import LogicError
 from wakeful.domains.workflows.threads import current
 
-log = logging.getLogger("wakeful.workflows")
 WAYS = ("subprocess_exec", "subprocess_shell")
 
 
@@ -30,8 +28,7 @@ def watch_programs(loop: asyncio.AbstractEventLoop) -> None:
         try:
             setattr(loop, way, start)
         except AttributeError:
-            log.warning("the programs of handlers cannot be seen on a %s", type(loop).__name__)
-            return
+            return  # nor can its threads be seen, which is said where they are watched
 
 
 async def _start(original: Callable[..., Awaitable[Any]], factory: Callable[[], Any], *given: Any, **named: Any) -> Any:
