@@ -173,9 +173,7 @@ class Hasty(Plot):
 
     async def change(self, ctx: Any, data: Any) -> None:
         seconds = 1 if self.calm else self.rng.choice((1, 20))
-        left = (
-            5 if self.calm else self.rng.choice((0, 5, 5))
-        )  # 0: their time is over
+        left = 5 if self.calm else self.rng.choice((0, 5, 5))  # 0: their time is over
 
         async def post() -> None:
             await asyncio.sleep(seconds)
