@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, RootModel, model_serializer
 
 from wakeful.agents import SessionSettings, install
-from wakeful.agents.inbound.configuration import Chat, Untrusted, Webhook, as_section
+from wakeful.agents.inbound.configuration import Chat, Trust, Untrusted, Webhook, as_section
 from wakeful.agents.naming import check_name
 from wakeful.config.job_keys import JobKeys
 from wakeful.config.models import Duration, Section, WebAddress
@@ -158,6 +158,8 @@ class AgentSchedule(JobKeys):
     expression: str | None = None
     prompt: str | None = None
     prompt_file: str | None = None
+    model: str | None = None
+    env: Words | None = None
     target: Literal["main", "isolated"] | None = None
     deliver: str | None = None
     hooks: str | Hook | None = None
@@ -172,6 +174,7 @@ class Work(Section):
 
     source: Literal["queue", "directory", "github"]
     path: Annotated[str, Field(min_length=1)] | None = None
+    trust: Trust | None = None
     repo: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")] | None = None
     label: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     token: Annotated[str, Field(min_length=1)] | None = None

@@ -7,11 +7,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from wakeful.agents.acknowledging import ack_of, delivered_text
+from wakeful.agents.inbound.listening import listeners
 from wakeful.agents.inbound.receiving import CHAT, request_of
 from wakeful.agents.inherited import whole_payload
 from wakeful.agents.replies.tables import Replies, Route
 from wakeful.agents.senders.feeding import is_fed
-from wakeful.delivery import Post, enqueue, has_connectors, result_message
+from wakeful.delivery import Post, enqueue, has_connectors, result_message, subject_of
 from wakeful.kernel.rules.outcome import FAILURES
 
 if TYPE_CHECKING:
@@ -45,7 +46,7 @@ def send_reply(tx: Transaction, context: Context, job: JobDef, run: RunRow, resu
         delivered_text(output["reply"], ack_of(payload)),
         to or "last",
         kind="reply",
-        title=job.name,
+        title=_speaker(tx, job, route),
         job_id=job.id,
         job=job.name,
         run_id=run.id,
@@ -57,18 +58,27 @@ def send_reply(tx: Transaction, context: Context, job: JobDef, run: RunRow, resu
     enqueue(tx, context, post)
 
 
+def _speaker(tx: Transaction, job: JobDef, route: Route) -> str | None:
+    """Who speaks. A person in a chat where one agent listens knows that."""
+    if route.recipient is None:
+        return subject_of(job)
+    listening = listeners(tx, route.goes_to or "")
+    return str(json.loads(job.payload)["agent"]) if len(listening) > 1 else None
+
+
 def _notify_failure(tx: Transaction, context: Context, job: JobDef, ended: tuple[RunRow, Result], route: Route) -> None:
     """A person who wrote is told each time; a place where replies go the first time in a row, and when it is disabled.
 
     A failure that is tried again is none yet. Where there are `hooks`, they decide.
     """
     run, result = ended
+    title: str | None
     to = (route.limited_to if is_fed(tx, run.id) else None) or route.goes_to
     if to == "none" or (to is None and not has_connectors(tx)) or _is_tried_again(tx, job, run):
         return
     agent, state = json.loads(job.payload)["agent"], tx.jobs.state_of(job.id)
     if route.recipient is not None:
-        title, text = job.name, f"{agent} could not answer: {result.error}"
+        title, text = _speaker(tx, job, route), f"{agent} could not answer: {result.error}"
     elif "deliver" in json.loads(job.options) or state is None or (state.errors != 1 and state.enabled):
         return
     else:
