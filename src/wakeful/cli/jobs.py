@@ -16,6 +16,7 @@ from wakeful import Job, Run, Scheduler
 from wakeful.cli.adding import next_times
 from wakeful.cli.app import JOBS, app
 from wakeful.cli.approval import question_facts
+from wakeful.cli.folding import folded_note, is_folded_job
 from wakeful.cli.job_warnings import COMMAND, HTTP, returning_note
 from wakeful.cli.monitoring import monitor_data, monitor_facts, ping_address, state_cell
 from wakeful.cli.request import request_facts
@@ -68,7 +69,9 @@ def list_jobs(
             show_default=False,
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Show all of them.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show all of them, also those that agents have by themselves.")
+    ] = False,
     internal: Annotated[
         bool, typer.Option("--internal", help="Also jobs of internal kinds, such as deliveries.")
     ] = False,
@@ -90,11 +93,12 @@ def list_jobs(
         asked = {"kind": kind, "owner": owner, "status": status, "q": match, "internal": internal}
         print_jobs(place, asked, most, as_json=as_json)
         return
+    folds = not (everything or match or kind or owner or status)
     if as_json:
         lines = JsonLines()
         read(place, lambda scheduler: _each_page(scheduler, wanted, most, lambda jobs: lines.put(_data(jobs))), 0)
         lines.end()
-    elif not read(place, lambda scheduler: _print_jobs(scheduler, wanted, most, shown_zone(place)), 0):
+    elif not read(place, lambda scheduler: _print_jobs(scheduler, wanted, most, shown_zone(place), folds=folds), 0):
         say(_nothing(place, filtered=wanted._replace(hidden=()) != JobFilter()))
 
 
@@ -127,15 +131,23 @@ def _page(wanted: JobFilter, tx: Transaction) -> list[Job]:
     return job_views(tx, tx.jobs.matching(wanted))
 
 
-async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None, zone: tzinfo) -> int:
-    present, cut_off = now_ms(), await cut_off_ids(scheduler)
+async def _print_jobs(
+    scheduler: Scheduler, wanted: JobFilter, most: int | None, zone: tzinfo, *, folds: bool = False
+) -> int:
+    present, cut_off, folded = now_ms(), await cut_off_ids(scheduler), 0
 
     def show(jobs: list[Job]) -> None:
-        print_table(*job_rows(jobs, present, zone, cut_off))
+        nonlocal folded
+        kept = [job for job in jobs if not (folds and is_folded_job(job))]
+        folded += len(jobs) - len(kept)
+        if kept:
+            print_table(*job_rows(kept, present, zone, cut_off))
 
     shown = await _each_page(scheduler, wanted, most, show)
     if shown and (hold := await scheduler.server_side.get_hold()) is not None:
         say_note(f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all.")
+    if folded:
+        say_note(folded_note(folded, "job", "that agents have to be woken"))
     if shown == most:
         more = await scheduler.look(lambda tx: tx.jobs.count(wanted)) - shown
         if more > 0:

@@ -61,7 +61,8 @@ def send_reply(tx: Transaction, context: Context, job: JobDef, run: RunRow, resu
 def _speaker(tx: Transaction, job: JobDef, route: Route) -> str | None:
     """Who speaks. A person in a chat where one agent listens knows that."""
     if route.recipient is None:
-        return subject_of(job)
+        subject: str = subject_of(job)
+        return subject
     listening = listeners(tx, route.goes_to or "")
     return str(json.loads(job.payload)["agent"]) if len(listening) > 1 else None
 
