@@ -55,6 +55,16 @@ def test_whether_a_slot_was_run_is_known(store):
     assert store.read(lambda tx: [tx.runs.has_slot(*each) for each in asked]) == [True, False, False]
 
 
+def test_slots_with_two_successes_of_runs_that_started_by_themselves_are_counted(store):
+    done = {"status": "done", "outcome": "success", "finished_at": NOW, "reason": "schedule"}
+    again = {**done, "attempt": 2, "reason": "recovery"}
+    store.add_runs(run(11, slot=NOW, **done), run(12, slot=NOW, retry_of=11, **again))
+    store.add_runs(run(13, slot=NOW + 1, **{**done, "outcome": "crashed"}), run(14, slot=NOW + 1, retry_of=13, **again))
+    store.add_runs(run(15, slot=NOW + 2, **done), run(16, slot=NOW + 2, retry_of=15, **{**again, "reason": "manual"}))
+    by_itself = ("schedule", "recovery")
+    assert store.read(lambda tx: [tx.runs.settled_twice(first, by_itself) for first in (1, 12)]) == [1, 0]
+
+
 @pytest.mark.parametrize(
     "broken",
     [

@@ -257,3 +257,19 @@ def test_a_token_that_is_typed_in_signs_in(browsing):
     page.get_by_role("textbox", name="Token").fill(token)
     page.get_by_role("button", name="Sign in").click()
     page.wait_for_selector(".who:has-text('typist, viewer')")
+
+
+@in_browser
+def test_what_a_run_prints_is_shown_while_it_is_written_and_a_selection_in_it_stays(browsing):
+    add(browsing, "writes", command=["sh", "-c", "echo first; sleep 2; echo second; sleep 600"])
+    with api(browsing) as client:
+        run = client.post("/api/jobs/writes/run", json={}).json()["id"]
+        page = browsing.tab(f"/runs/{run}")
+        page.wait_for_selector("#log:has-text('first')")
+        page.evaluate("getSelection().setBaseAndExtent(log.firstChild, 0, log.firstChild, 5)")
+        page.wait_for_selector("#log:has-text('second')", timeout=5000)
+        assert page.evaluate("getSelection().toString()") == "first"
+        assert page.locator("#run").inner_text().count("running") > 0
+        client.post(f"/api/runs/{run}/cancel", json={})
+    page.wait_for_selector("#run:has-text('cancelled')")
+    assert page.locator("#output[data-written]").count() == 0

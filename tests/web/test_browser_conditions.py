@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import time
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -145,6 +145,37 @@ def test_a_killed_server_is_said_at_once_and_the_page_is_whole_again_by_itself(b
     server.process = again.process
     page.wait_for_selector("#verdict h1")
     assert not page.title().startswith("?")
+
+
+@in_browser
+def test_times_are_those_of_the_readers_zone_with_the_jobs_own_beside_them(browsing):
+    with api(browsing) as client:
+        body = {"name": "in-tokyo", "cron": "0 9 * * *", "tz": "Asia/Tokyo", "command": ["true"]}
+        assert client.post("/api/jobs", json=body).status_code == 201
+    page = browsing.tab("/jobs/in-tokyo", timezone_id="Asia/Dubai")
+    page.wait_for_selector("#ahead li:has-text('04:00')")
+    assert "09:00 in Asia/Tokyo" in page.locator("#ahead li").first.inner_text()
+    page.goto(browsing.server.url + "/jobs")
+    assert "04:00" in page.locator("tr", has_text="in-tokyo").inner_text()
+    assert "Times are Asia/Dubai" in page.locator("footer").inner_text()
+    plain = browsing.tab("/jobs/in-tokyo", timezone_id="Asia/Dubai", java_script_enabled=False)
+    assert "Asia/Dubai" not in plain.content(), "without script times are the server's, and it is named"
+
+
+@in_browser
+def test_a_clock_that_is_wrong_does_not_make_countdowns_wrong(browsing):
+    page = browsing.tab("/jobs/hello")
+    page.clock.install(time=datetime.now(UTC) + timedelta(minutes=5))
+    page.goto(browsing.server.url + "/jobs/hello")
+    page.clock.run_for(3000)
+    shown = page.evaluate(
+        "() => [...document.querySelectorAll('#ahead [data-until]')].map((one) => [one.dataset.until, one.textContent])"
+    )
+    assert len(shown) == 5
+    for until, words in shown:
+        left = (datetime.fromisoformat(until) - datetime.now(UTC)).total_seconds()
+        hours, minutes = (int((re.search(rf"(\d+) {unit}", words) or [0, 0])[1]) for unit in ("h", "min"))
+        assert abs(left - hours * 3600 - minutes * 60) < 90, (until, words)
 
 
 @pytest.mark.parametrize(

@@ -180,3 +180,35 @@ def test_static_files_are_kept_for_good_under_the_name_of_their_content(visitor)
         assert answer.status_code == 200
         assert "immutable" in answer.headers["cache-control"]
     assert person.get("/static/other.css").status_code == 404
+
+
+@pytest.mark.parametrize("zone", ["Mars/Base", "../../etc/passwd", "x" * 3000, "", "%00", "Europe%2FBerlin%0d%0aX: y"])
+def test_a_zone_that_is_not_known_changes_nothing(visitor, zone):
+    person = visitor("viewer")
+    usual = re.search(r'data-zone="([^"]+)"', person.get("/").text)[1]
+    person.client.cookies["wakeful-zone"] = zone
+    answer = person.get("/")
+    assert answer.status_code == 200
+    assert re.search(r'data-zone="([^"]+)"', answer.text)[1] == usual
+
+
+@pytest.mark.parametrize("text", ["$(reboot)", "`reboot`", "a; reboot", "it's", "--all", "a\nreboot"])
+def test_the_command_for_a_page_quotes_what_the_address_gives(visitor, text):
+    import html
+    import shlex
+
+    person = visitor("viewer")
+    for path, name in (("/jobs", "q"), ("/jobs", "agent"), ("/deliveries", "connector")):
+        shown = person.client.get(path, params={name: text}).text
+        words = shlex.split(html.unescape(re.search(r"<code data-twin>(.*?)</code>", shown, re.DOTALL)[1]))
+        assert words[0] == "wakeful"
+        assert "\n" in text or words[-1] == text
+        assert not {"reboot", "$(reboot)", "`reboot`"} & set(words) - {text}
+
+
+def test_regions_are_not_kept_by_the_browser(visitor):
+    person = visitor("viewer")
+    answer = person.get("/ui/now/needs")
+    assert answer.headers["cache-control"] == "no-store"
+    again = person.get("/ui/now/needs", **{"If-None-Match": answer.headers["etag"]})
+    assert (again.status_code, again.headers["cache-control"]) == (304, "no-store")

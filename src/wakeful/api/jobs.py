@@ -114,7 +114,7 @@ async def create_job(
     summary="Pause many jobs in one transaction",
 )
 async def pause_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs, key: Key) -> Response:
-    meant = _meant(many)
+    meant = _meant(many, scheduler.server_side.hidden_kinds)
     return await key.do(lambda once: scheduler.server_side.pause_jobs(meant, many.note, rights, once), _render_many)
 
 
@@ -126,7 +126,7 @@ async def pause_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJob
     summary="Resume many jobs in one transaction",
 )
 async def resume_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs, key: Key) -> Response:
-    meant = _meant(many)
+    meant = _meant(many, scheduler.server_side.hidden_kinds)
     return await key.do(lambda once: scheduler.server_side.resume_jobs(meant, rights, once), _render_many)
 
 
@@ -138,7 +138,7 @@ async def resume_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJo
     summary="Start many jobs now, in one transaction; it cannot be undone",
 )
 async def run_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs, key: Key) -> Response:
-    meant = _meant(many)
+    meant = _meant(many, scheduler.server_side.hidden_kinds)
     return await key.do(lambda once: scheduler.server_side.run_jobs(meant, rights, once), _render_many)
 
 
@@ -150,7 +150,8 @@ async def run_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs,
     summary="What starting, pausing or resuming many jobs would do; nothing is changed",
 )
 async def preview_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: PreviewJobs) -> Response:
-    found = await scheduler.server_side.preview_jobs(many.do, _meant(many), rights)
+    meant = _meant(many, scheduler.server_side.hidden_kinds)
+    found = await scheduler.server_side.preview_jobs(many.do, meant, rights)
     return respond(
         answer(
             200, {"count": found.changes, "unchanged": found.unchanged, "refused": found.refused, "says": found.says}
@@ -158,17 +159,19 @@ async def preview_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: Previ
     )
 
 
-def _meant(many: ManyJobs) -> JobSelection:
+def _meant(many: ManyJobs, hidden: tuple[str, ...]) -> JobSelection:
+    """The jobs that the list shows for the same filter; those of internal kinds only by their names or their kind."""
     if sum(part is not None for part in (many.ids, many.filter, many.all)) != 1:
         raise ApiError(422, "invalid", 'Name the jobs: give ids, filter or "all": true.')
     if many.ids is not None:
         return JobSelection(refs=tuple(many.ids))
     if many.filter is None:
-        return JobSelection()
+        return JobSelection(wanted=JobFilter(hidden=hidden))
     given = many.filter
-    return JobSelection(
-        wanted=JobFilter(given.kind, given.owner, given.source, given.status, given.enabled, contains=given.q)
+    wanted = JobFilter(
+        given.kind, given.owner, given.source, given.status, given.enabled, contains=given.q, hidden=hidden
     )
+    return JobSelection(wanted=wanted)
 
 
 def _render_many(done: BulkResult) -> Answer:

@@ -284,6 +284,14 @@ class Runs(Verbs):
         sql = f"SELECT outcome, count(*) FROM runs WHERE {which} GROUP BY outcome"
         return {str(outcome): int(count) for outcome, count in self._session.rows(sql, (from_id, *hidden))}
 
+    def settled_twice(self, from_id: int, reasons: Sequence[str]) -> int:
+        """How many slots have more than one success among the runs made from that id on for one of these reasons."""
+        sql = (
+            "SELECT count(*) FROM (SELECT job_id FROM runs WHERE id >= ? AND outcome = 'success' AND slot IS NOT NULL "
+            f"AND reason IN ({', '.join('?' * len(reasons))}) GROUP BY job_id, slot HAVING count(*) > 1) twice"
+        )
+        return int(self._column(sql, from_id, *reasons)[0])
+
     def started_count(self, from_id: int, limit: int, hidden: Sequence[str] = ()) -> tuple[int, int]:
         """Of the newest `limit` runs made from that id on: how many began, hidden kinds aside; how many there were."""
         sql = (

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from wakeful.delivery.tables import Wanted
 from wakeful.delivery.views import delivery_number, get_delivery, list_connectors, list_deliveries
-from wakeful.web.pages import Asked, Page, Region
+from wakeful.web.pages import Asked, Page, Region, command
 from wakeful.web.shapes import Look
 
 SHOWN = 50
@@ -47,7 +47,7 @@ async def listed(asked: Asked) -> dict[str, Any]:
 
 page = Page(
     "deliveries", "/deliveries", lambda _: "Deliveries", (Region("deliveries", ("delivery",), listed),),
-    lambda _: "wakeful delivery list",
+    lambda asked: command("delivery list", asked.query, {"status": "--status", "connector": "--connector"}),
 )  # fmt: skip
 
 

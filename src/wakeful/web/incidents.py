@@ -25,8 +25,9 @@ async def alerts(asked: Asked) -> dict[str, Any]:
 
 
 alerts_page = Page(
-    "alerts", "/alerts", lambda _: "Alerts", (Region("alerts", ("alert",), alerts),), lambda _: "wakeful alert list"
-)
+    "alerts", "/alerts", lambda _: "Alerts", (Region("alerts", ("alert",), alerts),),
+    lambda asked: "wakeful alert list --all" if asked.query.get("all") == "1" else "wakeful alert list",
+)  # fmt: skip
 
 
 async def monitors(asked: Asked) -> dict[str, Any]:

@@ -147,7 +147,7 @@ async def errors(asked: Asked) -> dict[str, Any]:
 async def ahead(asked: Asked) -> dict[str, Any]:
     """When it starts next."""
     job = await the_job(asked)
-    return {"times_ahead": job.upcoming(NEXT_SHOWN)}
+    return {"times_ahead": job.upcoming(NEXT_SHOWN), "own_zone": job.trigger.own_zone}
 
 
 async def definition(asked: Asked) -> dict[str, Any]:

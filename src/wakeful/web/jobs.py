@@ -14,7 +14,7 @@ from wakeful.store.interface import Transaction
 from wakeful.store.listing import JobFilter
 from wakeful.store.runs import RunFilter
 from wakeful.web.drawings.bars import sparkline
-from wakeful.web.pages import Asked, Page, Region
+from wakeful.web.pages import Asked, Page, Region, command
 from wakeful.web.remembering import Remembered
 from wakeful.web.shapes import look_of_job
 
@@ -156,5 +156,7 @@ page = Page(
     "/jobs",
     lambda _: "Jobs",
     (Region("jobs", ("job", "run"), rows),),
-    lambda asked: f"wakeful list --match {asked.query['q']}" if asked.query.get("q") else "wakeful list",
+    lambda asked: command(
+        "list", asked.query, {"state": "--status", "kind": "--kind", "agent": "--owner", "q": "--match"}
+    ),
 )

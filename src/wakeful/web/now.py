@@ -6,6 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from wakeful import ids
 from wakeful.agents.budgets.rules import in_units
 from wakeful.agents.budgets.spending import limits_of
 from wakeful.agents.naming import wake_job
@@ -33,7 +34,7 @@ from wakeful.web.shapes import look_of_job
 
 LEDGERS: Remembered[tuple[Tally, list[Band]]] = Remembered()
 TIMELINES: Remembered[Timeline] = Remembered()
-FIGURES: Remembered[Figures] = Remembered()
+FIGURES: Remembered[tuple[Figures, int]] = Remembered()
 ASKS = "approval"  # the alert of a run that asks, which is shown as its question
 NEEDS_SHOWN = 4
 NEXT_SHOWN = 5
@@ -42,19 +43,26 @@ SAID_READ, SAID_SHOWN = 50, 4
 ACTIONS_READ, AGENTS_READ, BEATS_READ = 100, 20, 100
 STILL = ("success", "noop")
 ANSWERS = ("approve", "reject", "acknowledge")
+#: Why a run starts without a person: a slot that has two successes of such runs was done twice.
+BY_ITSELF = ("schedule", "catch_up", "recovery", "retry", "after", "approval")
 HOUR_MS = 3_600_000
 SPANS = {"12h": (12 * HOUR_MS, 2), "day": (24 * HOUR_MS, 4), "week": (7 * 24 * HOUR_MS, 24)}
 
 
-async def verdict(asked: Asked) -> dict[str, Any]:
-    """What became of the day's slots."""
+async def of_today(asked: Asked) -> tuple[Tally, list[Band]]:
+    """What became of the day's slots, and when the machine slept."""
     midnight = asked.times.midnight()
 
     async def find() -> tuple[Tally, list[Band]]:
         ledger = await asked.scheduler.server_side.get_ledger(None, lambda _: midnight, asked.rights)
         return ledger.total, await asked.scheduler.look(lambda tx: slept(tx, midnight))
 
-    tally, bands = await LEDGERS.ask(asked.scheduler, str(midnight), find)
+    return await LEDGERS.ask(asked.scheduler, str(midnight), find)
+
+
+async def verdict(asked: Asked) -> dict[str, Any]:
+    """What became of the day's slots."""
+    tally, bands = await of_today(asked)
     return {"tally": tally, "slept": bands}
 
 
@@ -205,12 +213,17 @@ async def spend(asked: Asked) -> dict[str, Any]:
 
 
 async def record(asked: Asked) -> dict[str, Any]:
-    """What stands on record."""
+    """What stands on record, and that nothing of today is lost or was done twice."""
+    today = ids.first_id_at(asked.times.midnight())
 
-    async def find() -> Figures:
-        return await asked.scheduler.look(lambda tx: figures(tx, asked.scheduler.hidden_kinds))
+    async def find() -> tuple[Figures, int]:
+        return await asked.scheduler.look(
+            lambda tx: (figures(tx, asked.scheduler.hidden_kinds), tx.runs.settled_twice(today, BY_ITSELF))
+        )
 
-    return {"figures": await FIGURES.ask(asked.scheduler, "", find)}
+    tally, _ = await of_today(asked)
+    known, twice = await FIGURES.ask(asked.scheduler, str(today), find)
+    return {"figures": known, "lost": tally.unaccounted, "twice": twice}
 
 
 async def first(asked: Asked) -> dict[str, Any]:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import gzip
 import hashlib
+import shlex
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -17,10 +19,12 @@ from fastapi import Request
 from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
+from wakeful.errors import InvalidTrigger
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.rules.verdict import Verdict
 from wakeful.routing.auth import Caller
 from wakeful.scheduler import Scheduler
+from wakeful.triggers.zones import zone
 from wakeful.web.assets import address
 from wakeful.web.rendering import HEADERS, Times, linked, quoted, render
 
@@ -59,6 +63,7 @@ ICONS = {
     "stalled": "wrong",
     "unsure": "unsure",
 }
+LONGEST_ZONE = 64
 SMALL = 1_000  # bytes below which compressing is not worth it
 
 
@@ -121,6 +126,14 @@ class Page(NamedTuple):
         return next((one for one in self.regions if one.name == name), None)
 
 
+def command(words: str, query: Mapping[str, str], flags: Mapping[str, str]) -> str:
+    """The command for a page with these filters, each quoted: what an address gives is one word."""
+    given = [
+        (flag, query[name]) for name, flag in flags.items() if query.get(name, "").isprintable() and query.get(name)
+    ]
+    return " ".join(["wakeful", words, *(f"{flag} {shlex.quote(text)}".strip() for flag, text in given)])
+
+
 async def show(page: Page, asked: Asked) -> Response:
     """The whole page."""
     verdict = await asked.scheduler.get_verdict()
@@ -149,7 +162,7 @@ async def show_region(page: Page, region: Region, asked: Asked, request: Request
     verdict = await asked.scheduler.get_verdict()
     text = await render_region(page, region, asked, verdict)
     tag = f'"{hashlib.sha256(text.encode()).hexdigest()[:20]}"'
-    headers = {"ETag": tag, "Cache-Control": "no-cache", "Wakeful-Verdict": verdict.state}
+    headers = {"ETag": tag, "Wakeful-Verdict": verdict.state}
     if request.headers.get("if-none-match") == tag:
         return Response(status_code=304, headers={**HEADERS, **headers})
     return packed(text, asked, headers=headers)
@@ -187,5 +200,16 @@ def common(asked: Asked, verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def times_of(scheduler: Scheduler) -> Times:
-    return Times(scheduler.clock.now(), scheduler.default_zone)
+def times_of(scheduler: Scheduler, wanted: str = "") -> Times:
+    """Times as a reader in that zone has them; days begin in the server's zone, as in its sums."""
+    home = scheduler.default_zone
+    return Times(scheduler.clock.now(), wanted if is_zone(wanted) else home, home)
+
+
+@lru_cache(maxsize=256)
+def is_zone(name: str) -> bool:
+    """Whether a browser's word for its zone is one that is known here."""
+    try:
+        return bool(name) and len(name) <= LONGEST_ZONE and zone(name).name == name
+    except InvalidTrigger:
+        return False

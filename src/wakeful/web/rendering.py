@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 
 from wakeful.counting import counted
 from wakeful.triggers.moments import from_ms, iso, to_ms
+from wakeful.triggers.zones import place_named
 from wakeful.web.assets import address
 
 CSP = (
@@ -27,7 +28,10 @@ HEADERS = {
     "Vary": "Cookie",
 }
 LONGEST_TEXT = 2_000
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+_CONTROL = re.compile(
+    r"[\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b-\u200f\u2028-\u202e"
+    r"\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\U000e0000-\U000e0fff\ud800-\udfff]"
+)
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
@@ -109,12 +113,13 @@ def icon(shape: str, tone: str = "", label: str | None = None) -> Markup:
 
 
 class Times:
-    """Times as people read them, in one zone, as of one moment."""
+    """Times as people read them, in one zone, as of one moment; days begin at home."""
 
-    def __init__(self, now: int, zone: str) -> None:
+    def __init__(self, now: int, zone: str, home: str | None = None) -> None:
         self.now = now
         self.zone = zone
         self._zone = ZoneInfo(zone)
+        self._home = ZoneInfo(home or zone)
         self._today = self._local(now).date()
 
     def clock(self, at: datetime | int) -> Markup:
@@ -125,6 +130,12 @@ class Times:
         if local.year != self._today.year:
             form = "%Y-%m-%d %H:%M"
         return Markup('<time datetime="{}">{}</time>').format(wire(at), local.strftime(form))
+
+    def there(self, at: datetime | int, zone: str | None) -> str:
+        """`08:35` in another zone, where clocks differ there; else nothing."""
+        local, other = self._local(at), self._local(at).astimezone(place_named(zone) or self._zone)
+        same = local.utcoffset() == other.utcoffset()
+        return "" if same else other.strftime("%H:%M" if other.date() == local.date() else "%a %H:%M")
 
     def plain(self, at: datetime | int) -> str:
         """`14:35`, and nothing else."""
@@ -168,8 +179,8 @@ class Times:
         return at - (local.minute * 60 + local.second) * 1000 - local.microsecond // 1000
 
     def midnight(self) -> int:
-        """When the day of this moment began, in this zone."""
-        start = self._local(self.now).replace(hour=0, minute=0, second=0, microsecond=0)
+        """When the day of this moment began, at home."""
+        start = from_ms(self.now).astimezone(self._home).replace(hour=0, minute=0, second=0, microsecond=0)
         return to_ms(start.astimezone(UTC))
 
     def _ms(self, at: datetime | int) -> int:
@@ -179,7 +190,7 @@ class Times:
         return (from_ms(at) if isinstance(at, int) else at).astimezone(self._zone)
 
 
-_ANSI = re.compile(r"\x1b\[([0-9;]*)m|\x1b\[[0-9;?]*[A-Za-ln-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\\\)")
+_ANSI = re.compile(r"\x1b\[([0-9;]*)m|\x1b\[[0-9;?]*[A-Za-ln-z]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)")
 _COLOURS = {"31": "t-bad", "91": "t-bad", "32": "t-ok", "92": "t-ok", "33": "t-wait", "93": "t-wait", "35": "t-crash"}
 
 

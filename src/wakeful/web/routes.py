@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
@@ -62,7 +62,8 @@ PAGES: tuple[Page, ...] = (
 )
 
 router = APIRouter(include_in_schema=False)
-THEME = "wakeful-theme"
+#: The theme that was chosen, and the zone that the script found the browser in.
+THEME, ZONE = "wakeful-theme", "wakeful-zone"
 THEMES = ("light", "dark")
 
 
@@ -83,7 +84,7 @@ async def asked(request: Request, scheduler: Sched, settings: Settings) -> Asked
         query = {name: value for name, value in query.items() if not name.startswith("_")}
     theme = request.cookies.get(THEME, "")
     packs = "gzip" in request.headers.get("accept-encoding", "")
-    times = times_of(scheduler)
+    times = times_of(scheduler, unquote(request.cookies.get(ZONE, "")))
     return Asked(scheduler, caller, rights, path, query, times, theme if theme in THEMES else "", packs)
 
 

@@ -16,7 +16,7 @@ from wakeful.store.interface import Transaction
 from wakeful.store.runs import RunFilter
 from wakeful.threads import room
 from wakeful.triggers import to_ms
-from wakeful.web.pages import Asked, Page, Region
+from wakeful.web.pages import Asked, Page, Region, command
 from wakeful.web.rendering import ansi
 from wakeful.web.shapes import OPEN, OUTCOMES, look_of_run
 
@@ -67,7 +67,7 @@ page = Page(
     "/runs",
     lambda _: "Runs",
     (Region("runs", ("run",), listed),),
-    lambda asked: f"wakeful runs {asked.query['job']}" if asked.query.get("job") else "wakeful runs",
+    lambda asked: command("runs", asked.query, {"job": ""}),
 )
 
 

@@ -70,7 +70,7 @@ class Region {
   }
 }
 
-const regions = $$("[data-region]").map((one) => new Region(one));
+export const regions = $$("[data-region]").map((one) => new Region(one));
 export const touchAll = () => regions.forEach((one) => one.touch());
 
 let skipped = 0;
@@ -89,9 +89,13 @@ const inHand = (node) => node.nodeType === 1 &&
 const touched = (list) => list.matches?.("[data-list]") && (list.matches(":hover, :focus-within") || $("input:checked", list));
 const flash = (node) => { node.classList?.remove("fresh"); void node.offsetWidth; node.classList?.add("fresh"); };
 
+// What differs at the end of a text, so that a selection at its beginning stays.
+const difference = (old, fresh) => (fresh.startsWith(old) ? [old.length, 0, fresh.slice(old.length)] : [0, old.length, fresh]);
+
 // Makes `old` what `fresh` is, keeping the elements that are the same.
 function merge(old, fresh) {
   if (old.isEqualNode(fresh)) return;
+  if (old.nodeType === 3 && fresh.nodeType === 3) return old.replaceData(...difference(old.data, fresh.data));
   if (old.nodeType !== 1 || old.nodeName !== fresh.nodeName) return old.replaceWith(fresh);
   if (inHand(old)) { if (!old.matches("form, dialog, [data-selection]")) skipped++; return; }
   for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
@@ -197,63 +201,41 @@ tick();
 
 // -- actions --
 
+const UNREACHED = "The server did not answer. Nothing is known to have changed.";
 export async function call(method, path, body, headers = {}) {
   try {
     const given = body === undefined ? {} : { body: JSON.stringify(body) };
     const answer = await fetch(path, { method, headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers }, ...given });
     const said = await answer.json().catch(() => ({}));
     return { ok: answer.ok, said, error: said.error || `The server answered ${answer.status}.`, action: answer.headers.get("Wakeful-Action") };
-  } catch { return { ok: false, said: {}, error: "The server did not answer. Nothing is known to have changed." }; }
+  } catch { return { ok: false, said: {}, error: UNREACHED }; }
 }
 
 const bar = document.getElementById("undo");
-const KEPT = "wakeful-undo";
+export const KEPT = "wakeful-undo";
 let hiding = null;
 export function tell(text, action) {
   clearTimeout(hiding);
   bar.replaceChildren(make("span", { textContent: text }));
   if (action) {
     sessionStorage.setItem(KEPT, action);
-    bar.append(make("button", { className: "btn bare", type: "button", textContent: "Undo", onclick: undo }));
+    bar.append(make("button", { className: "btn bare", type: "button", textContent: "Undo", onclick: () => use((found) => found.undo()) }));
   }
   bar.hidden = false;
   hiding = setTimeout(() => (bar.hidden = true), 10_000);
-}
-export async function undo() {
-  const latest = sessionStorage.getItem(KEPT);
-  if (!latest) return tell("Nothing to undo.");
-  sessionStorage.removeItem(KEPT);
-  const done = await call("POST", `/api/actions/${encodeURIComponent(latest)}/undo`);
-  tell(done.ok ? `Undone: ${done.said.restored.slice(0, 3).join(", ")}${done.said.count > 3 ? ` and ${done.said.count - 3} more` : ""}.` : done.error);
-  touchAll();
 }
 const told = sessionStorage.getItem("wakeful-told");
 if (told) { sessionStorage.removeItem("wakeful-told"); tell(...JSON.parse(told)); }
 export const tellThere = (place, ...said) => { sessionStorage.setItem("wakeful-told", JSON.stringify(said)); location.assign(place); };
 
-// Dialogs and the results of find are loaded when they are first wanted.
+// What buttons and keys do, dialogs and the results of find are loaded when they are first wanted.
 const more = () => import(page.dataset.more);
+const use = (how) => more().then(how, () => tell(UNREACHED));
 export const askFirst = async (...given) => (await more()).askFirst(...given);
 
-// A button says what it does: data-do="POST /api/jobs/a/pause", data-body='{…}', data-say="Paused a", and where it asks
-// before: data-ask, data-note (asks for a note), data-confirm (must be typed).
-async function act(button) {
-  const { ask, note, confirm, body, say, then } = button.dataset;
-  const [method, path] = button.dataset.do.split(" ");
-  const yes = button.textContent.trim();
-  const typed = ask === undefined && note === undefined ? {} : await askFirst(ask || yes, { note, confirm, yes, from: button });
-  if (!typed) return;
-  button.disabled = true;
-  const given = body === undefined ? undefined : { ...JSON.parse(body), ...(typed.note ? { [button.dataset.as || "note"]: typed.note } : {}) };
-  const done = await call(method, path, given);
-  button.disabled = false;
-  if (done.ok && then) return tellThere(then, say, done.action);
-  tell(done.ok ? say || "Done." : done.error, done.ok ? done.action : null);
-  touchAll();
-}
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button[data-do]");
-  if (button) { event.preventDefault(); act(button); }
+  if (button) { event.preventDefault(); use((found) => found.act(button)); }
 });
 
 $("form.find input")?.addEventListener("focus", more, { once: true });
@@ -275,8 +257,16 @@ document.addEventListener("keydown", (event) => {
   if (quiet() && event.key !== "?" || !"/gjkx.yu ?".includes(event.key) && !leads) return;
   event.preventDefault();
   going = event.key === "g" ? Date.now() : 0;
-  more().then((found) => found.press(event.key, leads));
+  use((found) => found.press(event.key, leads));
 });
 
+// The server writes times in the reader's zone once it knows it; what is here already is fetched again.
+const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+if (page.dataset.zone && zone && zone !== page.dataset.zone) {
+  document.cookie = `wakeful-zone=${encodeURIComponent(zone)}; Path=/; Max-Age=31536000; SameSite=Strict`;
+  page.dataset.zone = zone;
+  write($("[data-place]"), zone);
+  touchAll();
+}
 page.classList.add("script");
 for (const one of $$("[data-keys]")) one.hidden = false;

@@ -1,6 +1,6 @@
-// Dialogs, the list of keys, and the results of find: loaded when they are first wanted.
+// What buttons do, dialogs, the list of keys, and the results of find: loaded when they are first wanted.
 
-import { $, $$, hold, make, quiet, undo } from "DASHBOARD";
+import { $, $$, call, hold, KEPT, make, quiet, tell, tellThere, touchAll } from "DASHBOARD";
 
 const dialog = document.getElementById("dialog");
 export function askFirst(title, { note, confirm, yes, from, lines = [] }) {
@@ -21,6 +21,33 @@ export function askFirst(title, { note, confirm, yes, from, lines = [] }) {
     dialog.returnValue = "no";
     dialog.showModal();
   });
+}
+
+// -- actions --
+
+// A button says what it does: data-do="POST /api/jobs/a/pause", data-body='{…}', data-say="Paused a", and where it asks
+// before: data-ask, data-note (asks for a note), data-confirm (must be typed).
+export async function act(button) {
+  const { ask, note, confirm, body, say, then } = button.dataset;
+  const [method, path] = button.dataset.do.split(" ");
+  const yes = button.textContent.trim();
+  const typed = ask === undefined && note === undefined ? {} : await askFirst(ask || yes, { note, confirm, yes, from: button });
+  if (!typed) return;
+  button.disabled = true;
+  const given = body === undefined ? undefined : { ...JSON.parse(body), ...(typed.note ? { [button.dataset.as || "note"]: typed.note } : {}) };
+  const done = await call(method, path, given);
+  button.disabled = false;
+  if (done.ok && then) return tellThere(then, say, done.action);
+  tell(done.ok ? say || "Done." : done.error, done.ok ? done.action : null);
+  touchAll();
+}
+export async function undo() {
+  const latest = sessionStorage.getItem(KEPT);
+  if (!latest) return tell("Nothing to undo.");
+  sessionStorage.removeItem(KEPT);
+  const done = await call("POST", `/api/actions/${encodeURIComponent(latest)}/undo`);
+  tell(done.ok ? `Undone: ${done.said.restored.slice(0, 3).join(", ")}${done.said.count > 3 ? ` and ${done.said.count - 3} more` : ""}.` : done.error);
+  touchAll();
 }
 
 // -- find --

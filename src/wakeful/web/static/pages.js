@@ -1,6 +1,6 @@
 // What only some pages need: selecting jobs, the form of a job, the output of a run, the tail of events.
 
-import { $, $$, askFirst, call, hold, make, swap, tell, tellThere, tick, touchAll, write } from "DASHBOARD";
+import { $, $$, askFirst, call, hold, make, regions, swap, tell, tellThere, tick, touchAll, write } from "DASHBOARD";
 
 // -- selecting rows --
 
@@ -158,6 +158,9 @@ document.addEventListener("click", ({ target }) => {
 });
 document.addEventListener("swapped", toEnd);
 toEnd();
+// What a run prints is no event: as long as it may print more, its output is fetched every second.
+const written = regions.find((one) => one.id === "output");
+if (written) setInterval(() => $("#output[data-written]") && !document.hidden && written.touch(), 1000);
 
 // -- the tail of events --
 

@@ -1,0 +1,50 @@
+"""What a selection of all that match acts on: the jobs that the page counts, and no others."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+
+import pytest
+
+pytestmark = pytest.mark.promise("X27")
+
+
+@pytest.fixture
+def person(fleet):
+    from tests.web.conftest import Visitor
+
+    one = Visitor(fleet, "operator")
+    yield one
+    one.client.close()
+
+
+@pytest.mark.parametrize("query", ["", "?state=idle", "?kind=command", "?agent=reporter", "?q=e", "?state=none-such"])
+def test_all_that_match_are_those_that_the_page_counts(fleet, person, query):
+    shown = person.get(f"/jobs{query}").text
+    number = int(re.search(r"select all ([\d,]+)", shown)[1].replace(",", ""))
+    assert (
+        number
+        == int(re.search(r'data-total="(\d+)"', shown)[1])
+        == len(re.findall('<input type="checkbox" name', shown))
+    )
+    chosen = json.loads(html.unescape(re.search(r'data-chosen="([^"]+)"', shown)[1]))
+    for what in ("pause", "resume", "run"):
+        seen = person.client.post("/api/jobs:preview", json={**chosen, "do": what}).json()
+        assert seen["count"] + seen["unchanged"] + len(seen["refused"]) == number, what
+
+
+def test_jobs_that_deliver_messages_are_not_stopped_with_all_others(fleet, person):
+    with fleet.client(fleet.token) as client:
+        internal = {job["name"] for job in client.get("/api/jobs?internal=true").json()["items"]}
+        listed = {job["name"] for job in client.get("/api/jobs").json()["items"]}
+    assert internal - listed == {"delivery.phone"}
+    done = person.client.post("/api/jobs:pause", json={"all": True})
+    try:
+        assert set(done.json()["names"]) == listed
+        assert (
+            person.client.post("/api/jobs:preview", json={"filter": {"q": "phone"}, "do": "pause"}).json()["count"] == 0
+        )
+    finally:
+        assert person.client.post(f"/api/actions/{done.headers['Wakeful-Action']}/undo").status_code == 200
