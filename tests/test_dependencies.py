@@ -71,7 +71,7 @@ def test_the_class_of_uvicorn_that_is_extended_is_there_and_its_version_is_bound
     from uvicorn.protocols.http.h11_impl import H11Protocol
     from uvicorn.server import ServerState
 
-    from wakeful.api.connections import BoundedProtocol, Connections
+    from wakeful.surfaces.api.connections import BoundedProtocol, Connections
 
     assert issubclass(BoundedProtocol, H11Protocol)
     assert issubclass(Connections, ServerState)

@@ -18,7 +18,7 @@ from tests.cli.terminal import PATIENCE, Terminal
 from tests.cli.test_json_log import FIELDS
 from tests.test_service import known_options
 from tools import packages
-from wakeful.delivery import views
+from wakeful.domains.delivery import views
 from wakeful.kernel.views import census
 from wakeful.scheduler import measuring
 from wakeful.store import gauges, upgrade_backups

@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from tests.cli.terminal import PATIENCE, Terminal
-from wakeful.cli import command_tree
+from wakeful.surfaces.cli import command_tree
 from wakeful.triggers import parse_interval
 
 ROOT = Path(__file__).parent.parent

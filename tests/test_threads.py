@@ -14,13 +14,13 @@ import pytest
 from tests.waiting import eventually
 from wakeful import Scheduler, threads
 from wakeful import clock as clocks
-from wakeful.cli.doctor import examine
 from wakeful.console.opening import now_ms
 from wakeful.console.place import Place
-from wakeful.delivery import sending
-from wakeful.delivery.tables import Wanted
-from wakeful.delivery.views import list_deliveries
+from wakeful.domains.delivery import sending
+from wakeful.domains.delivery.tables import Wanted
+from wakeful.domains.delivery.views import list_deliveries
 from wakeful.errors import ThreadsBusy
+from wakeful.surfaces.cli.doctor import examine
 from wakeful.threads import Room, left_behind
 
 
@@ -120,7 +120,7 @@ def test_a_connector_that_hangs_is_an_alert_until_its_calls_return_and_sends_no_
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(sending, "SEND_LIMIT_S", 0.02)
-    monkeypatch.setattr("wakeful.delivery.rules.LADDER", (1, 1, 1, 1))
+    monkeypatch.setattr("wakeful.domains.delivery.rules.LADDER", (1, 1, 1, 1))
     gate = Gate()
     url = f"sqlite:///{tmp_path}/t.db"
 

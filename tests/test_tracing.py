@@ -193,7 +193,7 @@ def test_the_variables_of_open_telemetry_switch_traces_on_and_off():
 PROGRAM = """
 import asyncio, sys, tempfile
 sys.path.insert(0, {src!r})
-import wakeful.cli.serve
+import wakeful.surfaces.cli.serve
 from wakeful import Every, Scheduler
 
 async def main(folder):
@@ -207,7 +207,7 @@ async def main(folder):
 with tempfile.TemporaryDirectory() as folder:
     asyncio.run(main(folder))
 print([name for name in sys.modules if name.partition(".")[0] in ("opentelemetry", "prometheus_client")])
-import wakeful.api.app  # FastAPI loads the API of OpenTelemetry where that is installed
+import wakeful.surfaces.api.app  # FastAPI loads the API of OpenTelemetry where that is installed
 print([name for name in sys.modules if name.startswith(("opentelemetry.sdk", "opentelemetry.exporter", "prometheus"))])
 print("wakeful.tracing" in sys.modules)
 """

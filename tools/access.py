@@ -13,12 +13,12 @@ from typing import Any, NamedTuple
 from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
-from wakeful.api import metrics
-from wakeful.api.app import all_routers
-from wakeful.api.runs import reporter
 from wakeful.routing.addresses import OPEN_PATHS
 from wakeful.routing.auth import anyone, at_least, or_run
 from wakeful.routing.rights import editor, rights_of
+from wakeful.surfaces.api import metrics
+from wakeful.surfaces.api.app import all_routers
+from wakeful.surfaces.api.runs import reporter
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "access.md"
 YES, HIDDEN, SECRET = "yes", "hidden", "secret"

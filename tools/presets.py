@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from wakeful.agents.runners.presets import OPTIONS, PRESETS, Preset
+from wakeful.domains.agents.runners.presets import OPTIONS, PRESETS, Preset
 
 PAGE = Path(__file__).parent.parent / "docs" / "presets.md"
 RECORDINGS = PAGE.parents[1] / "tests" / "agents" / "recordings"

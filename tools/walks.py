@@ -23,11 +23,11 @@ from typing import Any
 import httpx
 
 import wakeful
-from wakeful.api.app import create_app
-from wakeful.api.guard import Guard
-from wakeful.cli import main
 from wakeful.routing.auth import admit
 from wakeful.routing.settings import ServerSettings
+from wakeful.surfaces.api.app import create_app
+from wakeful.surfaces.api.guard import Guard
+from wakeful.surfaces.cli import main
 
 ROOT = str(Path(wakeful.__file__).parent)
 SOON_S = 0.2

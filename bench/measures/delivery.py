@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from bench.figures import Run, spread
 from bench.measures import Column, Entry, Plan, Table, interleave
 from wakeful import Manual, Scheduler
-from wakeful.delivery import Post, enqueue
-from wakeful.delivery.rules import Rules
-from wakeful.delivery.webhook import WebhookConnector
+from wakeful.domains.delivery import Post, enqueue
+from wakeful.domains.delivery.rules import Rules
+from wakeful.domains.delivery.webhook import WebhookConnector
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

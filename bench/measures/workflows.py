@@ -14,7 +14,7 @@ from bench.figures import Run
 from bench.measures import Column, Entry, Plan, Table, interleave
 from bench.server import Server, running
 from wakeful import Prepared, Scheduler, Workflow
-from wakeful.workflows.publishing import Message, publish
+from wakeful.domains.workflows.publishing import Message, publish
 
 if TYPE_CHECKING:
     from pathlib import Path

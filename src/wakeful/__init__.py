@@ -41,7 +41,18 @@ from wakeful.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from wakeful import sync as sync
-    from wakeful.agents import Reply, Turn
+    from wakeful.domains.agents import Reply, Turn
+    from wakeful.domains.workflows import (
+        Applied,
+        Context,
+        LogicError,
+        MutationResult,
+        NotApplied,
+        Prepared,
+        StepFailed,
+        Unknown,
+        Workflow,
+    )
     from wakeful.kernel.actions.drafts import NewJob
     from wakeful.kernel.cluster.nodes import Node
     from wakeful.kernel.loop.config import Tuning
@@ -74,22 +85,11 @@ if TYPE_CHECKING:
         parse_interval,
     )
     from wakeful.triggers.sentences import when
-    from wakeful.workflows import (
-        Applied,
-        Context,
-        LogicError,
-        MutationResult,
-        NotApplied,
-        Prepared,
-        StepFailed,
-        Unknown,
-        Workflow,
-    )
 
 #: The modules that the public names are in. A module is loaded when one of its names is first used, so that a program
 #: that only runs jobs starts without what explains, lists and undoes.
 _HOMES = {
-    "agents": "Reply Turn",
+    "domains.agents": "Reply Turn",
     "kernel.actions.drafts": "NewJob",
     "kernel.cluster.nodes": "Node",
     "kernel.loop.config": "Tuning",
@@ -108,10 +108,10 @@ _HOMES = {
     "scheduler": "Scheduler SchedulerState Summary",
     "triggers": "ActiveHours After Chat Cron Every Interval Manual Once Ping Trigger Webhook parse_interval",
     "triggers.sentences": "when",
-    "workflows": "Applied Context LogicError MutationResult NotApplied Prepared StepFailed Unknown Workflow",
+    "domains.workflows": "Applied Context LogicError MutationResult NotApplied Prepared StepFailed Unknown Workflow",
 }
 _HOME_OF = {name: f"{__name__}.{module}" for module, names in _HOMES.items() for name in names.split()}
-_MODULES = ("sync", "triggers")
+_MODULES = ("agents", "alerts", "cli", "delivery", "http", "monitors", "sync", "triggers", "workflows")
 
 
 def __getattr__(name: str) -> Any:

@@ -75,8 +75,8 @@ SchedulerError
 ├── BotError                delivery/telegram/api       a call to the Bot API that did not work
 ├── NotPressed              delivery/chat/buttons       the press of a button that does not count
 ├── DeliveryRefused         delivery/commands           a test that did not arrive
-├── TooMuchRemoved          fleet/applying              a file that would remove more than half of its jobs
-│   └── OfAnotherFile       fleet/applying              one that would remove jobs of another file
+├── TooMuchRemoved          files/applying              a file that would remove more than half of its jobs
+│   └── OfAnotherFile       files/applying              one that would remove jobs of another file
 ├── Unreadable              moving/sources              a source that cannot be imported
 ├── ApiError                routing/problems            a refusal that only the HTTP server makes
 ├── CannotListen            api/server                  the port cannot be used

@@ -3,7 +3,7 @@
 An address that a caller, an agent or a redirect names must not become a way into this machine or the network it stands
 in. `OutboundPolicy` refuses private, loopback and link-local addresses, those of metadata services among them, unless
 `server.outbound.allow` names them. It judges addresses, not names: the sender of a request resolves the name once, has
-the result checked, and connects to exactly that (see `wakeful.http.sending`).
+the result checked, and connects to exactly that (see `wakeful.domains.http.sending`).
 
 What an operator writes on the command line, in a file or in code is trusted and not checked.
 """

@@ -16,10 +16,10 @@ from wakeful.scheduler import Scheduler
 from wakeful.virtual_time import VirtualClock, VirtualLoop
 
 if TYPE_CHECKING:
+    from wakeful.domains.workflows import Workflow
     from wakeful.kernel.context import Context
     from wakeful.scheduler.workflows import Verdict
     from wakeful.store.interface import Transaction
-    from wakeful.workflows import Workflow
 
 T = TypeVar("T")
 
@@ -217,7 +217,7 @@ class WorkflowTest:
 
     def _refuse_unusable(self, workflow: Workflow) -> None:
         """InvalidJob, as where the workflow itself is deployed: its wrapped functions would hide some mistakes."""
-        load("wakeful.workflows.deploying:plan_deployment")(self._scheduler, workflow, "code", forced=False)
+        load("wakeful.domains.workflows.deploying:plan_deployment")(self._scheduler, workflow, "code", forced=False)
 
     def _waiting(self) -> str:
         issue = self.workflow()["issue"]
@@ -250,7 +250,9 @@ class WorkflowTest:
         """What the author's hook answers; the functions of a corrected version can be made to fail, too."""
         answer = hook(request)
         answer = await answer if inspect.isawaitable(answer) else answer
-        corrects = isinstance(answer, load("wakeful.workflows.authoring:Workflow")) and answer.name == self._name
+        corrects = (
+            isinstance(answer, load("wakeful.domains.workflows.authoring:Workflow")) and answer.name == self._name
+        )
         if corrects:
             self._refuse_unusable(answer)
         return self._watched(answer) if corrects else answer
@@ -289,7 +291,7 @@ class WorkflowTest:
             raise Crash
 
     def _check_name(self, name: str) -> None:
-        calls_step = load("wakeful.workflows.steps.known_names:calls_step")
+        calls_step = load("wakeful.domains.workflows.steps.known_names:calls_step")
         if name not in self._places and not any(calls_step(function, name) for function in self._stepping):
             message = f"{self._name} has no function {name!r:.80}. It has: {', '.join(self._places)}."
             raise SchedulerError(message)

@@ -6,8 +6,8 @@ import os
 import signal
 import sys
 
-from wakeful.agents.asking import AgentKind
-from wakeful.cli import main
+from wakeful.domains.agents.asking import AgentKind
+from wakeful.surfaces.cli import main
 
 
 async def die(_self: AgentKind, _run: object, _payload: object) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 
 from tests.service.real_time import Watch, make
-from wakeful.agents import SessionSettings, install
+from wakeful.domains.agents import SessionSettings, install
 
 
 @contextlib.asynccontextmanager

@@ -11,10 +11,10 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
-from wakeful.agents.runners.judging import Call, Moment, judge
-from wakeful.agents.runners.output import OutputReader
-from wakeful.agents.runners.presets import PRESETS
-from wakeful.agents.runners.turn import Answered
+from wakeful.domains.agents.runners.judging import Call, Moment, judge
+from wakeful.domains.agents.runners.output import OutputReader
+from wakeful.domains.agents.runners.presets import PRESETS
+from wakeful.domains.agents.runners.turn import Answered
 
 FOLDER = Path(__file__).parent / "recordings"
 NOW = 1_794_830_400_000  # 2026-11-16T12:00:00Z, when they were made

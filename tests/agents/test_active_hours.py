@@ -8,7 +8,7 @@ import pytest
 
 from tests.agents.virtual_agents import PLACE, agent
 from tests.kernel.scene import at, virtual
-from wakeful.agents.limits.holding import meet_limit
+from wakeful.domains.agents.limits.holding import meet_limit
 from wakeful.kernel.rules.outcome import Defer
 
 pytestmark = pytest.mark.promise("A2")

@@ -7,13 +7,13 @@ import contextlib
 import pytest
 
 from tests.kernel.scene import START
-from wakeful.agents.budgets.affording import never_affordable, too_much, uncounted
-from wakeful.agents.budgets.rules import Caps, Limits
-from wakeful.agents.runners.spec import command_form, reports_cost
-from wakeful.cli.checking import budget_notes
 from wakeful.config.loading import load
 from wakeful.config.reading import ConfigError
+from wakeful.domains.agents.budgets.affording import never_affordable, too_much, uncounted
+from wakeful.domains.agents.budgets.rules import Caps, Limits
+from wakeful.domains.agents.runners.spec import command_form, reports_cost
 from wakeful.errors import InvalidJob
+from wakeful.surfaces.cli.checking import budget_notes
 from wakeful.triggers.moments import to_ms
 
 NOW = to_ms(START)

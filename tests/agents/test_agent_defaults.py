@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from wakeful.agents.agents_file import entries_of
 from wakeful.config.loading import json_schema, load
 from wakeful.config.reading import ConfigError
+from wakeful.domains.agents.agents_file import entries_of
 from wakeful.errors import InvalidJob
 
 pytestmark = pytest.mark.promise("D1")

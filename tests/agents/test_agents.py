@@ -9,11 +9,11 @@ import pytest
 from tests.agents.virtual_agents import PLACE, agent
 from tests.kernel.scene import at, virtual
 from wakeful import InvalidJob
-from wakeful.agents import Reply
-from wakeful.agents.limits.holding import meet_limit
-from wakeful.agents.limits.rules import RateLimit
-from wakeful.agents.limits.tables import RateLimits
-from wakeful.agents.tables import AgentTables
+from wakeful.domains.agents import Reply
+from wakeful.domains.agents.limits.holding import meet_limit
+from wakeful.domains.agents.limits.rules import RateLimit
+from wakeful.domains.agents.limits.tables import RateLimits
+from wakeful.domains.agents.tables import AgentTables
 from wakeful.errors import AgentNotFound
 from wakeful.kernel.actions.pausing import disable_job
 

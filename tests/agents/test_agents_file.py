@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from wakeful.agents.agents_file import entries_of
-from wakeful.agents.runners.spec import command_form
 from wakeful.config.loading import load
 from wakeful.config.reading import ConfigError
+from wakeful.domains.agents.agents_file import entries_of
+from wakeful.domains.agents.runners.spec import command_form
 from wakeful.errors import InvalidJob
 from wakeful.triggers import system_zone
 

@@ -7,7 +7,7 @@ import pytest
 from tests.agents.virtual_agents import agent
 from tests.alerts.phones import Phone
 from tests.kernel.scene import virtual
-from wakeful.alerts import configure
+from wakeful.domains.alerts import configure
 
 
 @pytest.mark.promise("X5")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wakeful.agents.answers import (
+from wakeful.domains.agents.answers import (
     Answer,
     Busy,
     Done,

@@ -8,14 +8,14 @@ from tests.agents.virtual_agents import agent
 from tests.delivery.targets import Target
 from tests.kernel.scene import at, virtual
 from tests.store.samples import job
-from wakeful.agents import Reply, kept_session
-from wakeful.agents.budgets import spending
-from wakeful.agents.budgets.rules import Charge
-from wakeful.agents.budgets.tables import Budgets, Reservation
-from wakeful.agents.sources import desk
-from wakeful.agents.sources.source import Lost
-from wakeful.agents.tables import AgentTables, WorkItem
-from wakeful.agents.work import NewItem, add_item, claim_item, list_items
+from wakeful.domains.agents import Reply, kept_session
+from wakeful.domains.agents.budgets import spending
+from wakeful.domains.agents.budgets.rules import Charge
+from wakeful.domains.agents.budgets.tables import Budgets, Reservation
+from wakeful.domains.agents.sources import desk
+from wakeful.domains.agents.sources.source import Lost
+from wakeful.domains.agents.tables import AgentTables, WorkItem
+from wakeful.domains.agents.work import NewItem, add_item, claim_item, list_items
 from wakeful.store.records import RunRow
 
 

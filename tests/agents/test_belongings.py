@@ -10,10 +10,10 @@ from tests.agents.test_work import NEXT, WORK, add, items
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
 from wakeful import Retention
-from wakeful.agents.belongings.moving import move_all, move_item, waiting_notes
-from wakeful.agents.belongings.tables import Left
-from wakeful.agents.tables import AgentTables, WorkItem
-from wakeful.agents.work import get_item, list_items
+from wakeful.domains.agents.belongings.moving import move_all, move_item, waiting_notes
+from wakeful.domains.agents.belongings.tables import Left
+from wakeful.domains.agents.tables import AgentTables, WorkItem
+from wakeful.domains.agents.work import get_item, list_items
 from wakeful.errors import AgentNotFound, ScheduleTriggerError, WorkNotFound
 from wakeful.kernel.actions.pausing import disable_job
 

@@ -10,16 +10,16 @@ from tests.agents.test_counted_costs import balance, charges
 from tests.agents.virtual_agents import PLACE, agent
 from tests.kernel.scene import at, virtual
 from tests.service.real_time import make, real
-from wakeful.agents import Reply
-from wakeful.agents.budgets import spending
-from wakeful.agents.budgets.rules import day_of
-from wakeful.agents.budgets.tables import Budgets
-from wakeful.agents.runners.output import OutputForm, OutputReader
-from wakeful.agents.runners.paths import number_at
-from wakeful.agents.runners.plain_text import read_text
-from wakeful.agents.runners.presets import PRESETS
-from wakeful.agents.runners.replies import reply_in
-from wakeful.agents.runners.usage import countable, with_earlier
+from wakeful.domains.agents import Reply
+from wakeful.domains.agents.budgets import spending
+from wakeful.domains.agents.budgets.rules import day_of
+from wakeful.domains.agents.budgets.tables import Budgets
+from wakeful.domains.agents.runners.output import OutputForm, OutputReader
+from wakeful.domains.agents.runners.paths import number_at
+from wakeful.domains.agents.runners.plain_text import read_text
+from wakeful.domains.agents.runners.presets import PRESETS
+from wakeful.domains.agents.runners.replies import reply_in
+from wakeful.domains.agents.runners.usage import countable, with_earlier
 from wakeful.store.records import RunRow
 
 HOURLY = {"tick": {"every": "1h", "prompt": "x"}}

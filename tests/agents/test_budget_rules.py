@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.agents.budgets.rules import (
+from wakeful.domains.agents.budgets.rules import (
     Assumed,
     Caps,
     Charge,

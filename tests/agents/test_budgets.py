@@ -7,8 +7,8 @@ import pytest
 from tests.agents.virtual_agents import PLACE
 from tests.kernel.scene import at, virtual
 from wakeful import ScheduleTriggerError
-from wakeful.agents import Reply
-from wakeful.agents.budgets.tables import Budgets
+from wakeful.domains.agents import Reply
+from wakeful.domains.agents.budgets.tables import Budgets
 from wakeful.kernel.actions.lookup import require_run
 from wakeful.kernel.rules.outcome import Noop
 

@@ -11,9 +11,9 @@ from tests.agents.test_counted_costs import balance
 from tests.agents.virtual_agents import PLACE
 from tests.kernel.scene import virtual
 from wakeful import SchedulerShutdownError, ScheduleTriggerError
-from wakeful.agents import Reply
-from wakeful.agents.budgets.rules import day_of
-from wakeful.agents.budgets.tables import Budgets
+from wakeful.domains.agents import Reply
+from wakeful.domains.agents.budgets.rules import day_of
+from wakeful.domains.agents.budgets.tables import Budgets
 from wakeful.kernel.rules.outcome import Noop
 
 AGENTS = ("a", "b", "c")

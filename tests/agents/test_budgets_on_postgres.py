@@ -12,8 +12,8 @@ from tests.service.real_time import real
 from tests.store.opened import Opened, waiting
 from tests.store.postgres_server import postgres_url
 from wakeful import Scheduler
-from wakeful.agents import Reply
-from wakeful.agents.budgets.tables import Budgets
+from wakeful.domains.agents import Reply
+from wakeful.domains.agents.budgets.tables import Budgets
 
 SCHEDULES, RUNS = 40, 10
 
@@ -79,6 +79,6 @@ async def test_while_one_node_decides_about_a_day_a_claim_of_another_comes_again
 
 
 def _today(tx):
-    from wakeful.agents.budgets.rules import day_of
+    from wakeful.domains.agents.budgets.rules import day_of
 
     return day_of(tx.now, "UTC")

@@ -9,15 +9,15 @@ import pytest
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import virtual
 from wakeful import ids
-from wakeful.agents import Reply, asking
-from wakeful.agents.asking import AgentKind
-from wakeful.agents.hops import Sender
-from wakeful.agents.kept_session import Kept
-from wakeful.agents.runners.presets import PRESETS
-from wakeful.agents.runners.turn import Answered, Gone, Tool, Wrong
-from wakeful.agents.tables import AgentSession, AgentTables
-from wakeful.agents.wakes import add_event
-from wakeful.agents.work import NewItem, add_item
+from wakeful.domains.agents import Reply, asking
+from wakeful.domains.agents.asking import AgentKind
+from wakeful.domains.agents.hops import Sender
+from wakeful.domains.agents.kept_session import Kept
+from wakeful.domains.agents.runners.presets import PRESETS
+from wakeful.domains.agents.runners.turn import Answered, Gone, Tool, Wrong
+from wakeful.domains.agents.tables import AgentSession, AgentTables
+from wakeful.domains.agents.wakes import add_event
+from wakeful.domains.agents.work import NewItem, add_item
 
 TICK = {"tick": {"every": "1d", "prompt": "x"}}
 

@@ -13,12 +13,12 @@ from tests.agents.virtual_agents import VirtualAgents, agent
 from tests.delivery.bot_server import ZOE, bot_server
 from tests.delivery.test_telegram import BOB, on, taken, wait
 from tests.kernel.scene import at, virtual
-from wakeful.agents import Reply
-from wakeful.agents.inbound.messages import Message, pass_on
-from wakeful.agents.inbound.tables import Requests
-from wakeful.delivery.chat import pairing, receiving
-from wakeful.delivery.chat.receiving import Incoming
-from wakeful.delivery.chat.tables import Chats, Person
+from wakeful.domains.agents import Reply
+from wakeful.domains.agents.inbound.messages import Message, pass_on
+from wakeful.domains.agents.inbound.tables import Requests
+from wakeful.domains.delivery.chat import pairing, receiving
+from wakeful.domains.delivery.chat.receiving import Incoming
+from wakeful.domains.delivery.chat.tables import Chats, Person
 from wakeful.errors import AgentNotFound, ConnectorNotFound, InvalidJob, NotAllowed
 from wakeful.patterns import Pattern
 
@@ -229,7 +229,7 @@ async def test_who_is_paired_to_look_starts_nothing_through_a_program_either(sce
 
 @virtual
 async def test_a_person_is_answered_when_too_many_messages_wait(scene, agents, monkeypatch):
-    from wakeful.agents.inbound import messages, receiving
+    from wakeful.domains.agents.inbound import messages, receiving
 
     monkeypatch.setattr(receiving, "MOST_WAITING", 1)
     agents.act = lambda turn: scene.sleep(60)

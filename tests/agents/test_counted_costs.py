@@ -14,9 +14,9 @@ from tests.kernel.scene import at, virtual
 from tests.service.real_time import make, real
 from tests.simulation.eye import Eye
 from tests.simulation.money import check_money
-from wakeful.agents import Reply
-from wakeful.agents.budgets.rules import Charge
-from wakeful.agents.budgets.tables import Budgets, Reservation
+from wakeful.domains.agents import Reply
+from wakeful.domains.agents.budgets.rules import Charge
+from wakeful.domains.agents.budgets.tables import Budgets, Reservation
 from wakeful.kernel.actions.lookup import require_run
 
 OUTPUT = {"format": "json", "reply": "reply", "session": "session", "cost": "cost", "error": "error"}

@@ -10,8 +10,8 @@ import pytest
 from tests.agents.test_counted_costs import balance, charge
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
-from wakeful.agents.budgets.rules import Caps, Limits, Spent
-from wakeful.agents.budgets.spending import FACT, limits_of, why_over
+from wakeful.domains.agents.budgets.rules import Caps, Limits, Spent
+from wakeful.domains.agents.budgets.spending import FACT, limits_of, why_over
 from wakeful.errors import InvalidSetting
 from wakeful.triggers.moments import to_ms
 

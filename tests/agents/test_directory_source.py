@@ -9,9 +9,9 @@ import pytest
 
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
-from wakeful.agents.sources.directory import DirectorySource
-from wakeful.agents.sources.source import Held, InHand, Lost, Missing
-from wakeful.agents.work import get_item, list_items, retry_item
+from wakeful.domains.agents.sources.directory import DirectorySource
+from wakeful.domains.agents.sources.source import Held, InHand, Lost, Missing
+from wakeful.domains.agents.work import get_item, list_items, retry_item
 from wakeful.kernel.rules.outcome import Defer
 from wakeful.triggers import from_ms
 

@@ -8,11 +8,11 @@ import pytest
 
 from tests.agents.github_server import REPO, FakeGitHub
 from tests.service.real_time import Watch, make, real
-from wakeful.agents.sources.github import GitHubSource
-from wakeful.agents.sources.github_api import GitHub, limited_until
-from wakeful.agents.sources.source import Held, InHand, Lost, Missing, Settled, SourceFailed, SourceLimited
-from wakeful.agents.work import list_items
 from wakeful.clock import SystemClock
+from wakeful.domains.agents.sources.github import GitHubSource
+from wakeful.domains.agents.sources.github_api import GitHub, limited_until
+from wakeful.domains.agents.sources.source import Held, InHand, Lost, Missing, Settled, SourceFailed, SourceLimited
+from wakeful.domains.agents.work import list_items
 from wakeful.triggers import iso
 
 HOUR_MS = 3_600_000

@@ -11,8 +11,8 @@ import pytest
 
 from tests.agents.test_runners import Caller
 from tests.cli.terminal import lives
-from wakeful.agents.runners.turn import Answered, Limited, Overloaded, Wrong
 from wakeful.clock import SystemClock
+from wakeful.domains.agents.runners.turn import Answered, Limited, Overloaded, Wrong
 
 LINES = {"format": "jsonl", "reply": "reply", "session": "session", "match": {"type": "result"}}
 
@@ -25,8 +25,8 @@ def call(tmp_path):
 HARNESS = """
 import asyncio, json, resource, sys
 from pathlib import Path
-from wakeful.agents.runners.calling import call_agent
-from wakeful.agents.runners.turn import Surroundings, Turn
+from wakeful.domains.agents.runners.calling import call_agent
+from wakeful.domains.agents.runners.turn import Surroundings, Turn
 
 class Run:
     id, job = sys.argv[2], "a.b"

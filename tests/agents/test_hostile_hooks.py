@@ -17,10 +17,10 @@ from tests.agents.hooks import SECRET, Sender, hook, signed
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import virtual
 from tests.service.real_time import Watch, make, real
-from wakeful.agents.inbound.payloads import LONGEST_PAYLOAD, MOST_FIELDS, UnreadableBody, fill, read_body
-from wakeful.agents.inbound.receiving import list_requests
-from wakeful.agents.prompting import Asked, Outside, build_prompt
-from wakeful.agents.work import NewItem, add_item
+from wakeful.domains.agents.inbound.payloads import LONGEST_PAYLOAD, MOST_FIELDS, UnreadableBody, fill, read_body
+from wakeful.domains.agents.inbound.receiving import list_requests
+from wakeful.domains.agents.prompting import Asked, Outside, build_prompt
+from wakeful.domains.agents.work import NewItem, add_item
 from wakeful.routing.settings import ConnectionLimits
 
 pytestmark = pytest.mark.promise("X18")
@@ -353,8 +353,8 @@ async def test_a_work_item_with_our_marks_is_data_too_and_its_run_has_fewer_righ
 
 
 def test_limited_tools_are_all_the_tools_there_are():
-    from wakeful.agents.inbound.sections import overridden
-    from wakeful.agents.runners.spec import command_form
+    from wakeful.domains.agents.inbound.sections import overridden
+    from wakeful.domains.agents.runners.spec import command_form
 
     payload = {"runner": {"preset": "claude", "tools": ["Read", "Bash"]}}
     runner = overridden(payload, {"tools": ["Read", "Bash(git log:*)", "Bash(ls:*)"]})["runner"]

@@ -8,9 +8,9 @@ import time
 
 import pytest
 
-from wakeful.agents.runners.judging import Call, Moment, Signs, judge
-from wakeful.agents.runners.output import OutputReader
-from wakeful.agents.runners.presets import PRESETS
+from wakeful.domains.agents.runners.judging import Call, Moment, Signs, judge
+from wakeful.domains.agents.runners.output import OutputReader
+from wakeful.domains.agents.runners.presets import PRESETS
 from wakeful.patterns import Pattern
 
 LENGTH = 200_000

@@ -8,8 +8,8 @@ from tests.agents.test_chat_schedules import Phone, write
 from tests.agents.test_one_run_per_session import schedule
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
-from wakeful.agents import Reply
-from wakeful.agents.tables import AgentSession, AgentTables
+from wakeful.domains.agents import Reply
+from wakeful.domains.agents.tables import AgentSession, AgentTables
 from wakeful.triggers import to_ms
 
 MONTHLY = {"cron": "0 0 1 * *", "prompt": "Sum up."}

@@ -8,7 +8,7 @@ import pytest
 
 from tests.service.real_time import make, real
 from wakeful.config.loading import load
-from wakeful.fleet.applying import apply_fleet, plan_fleet, ready_fleet, terms_of
+from wakeful.domains.files.applying import apply_fleet, plan_fleet, ready_fleet, terms_of
 
 AGENT = """
   a{number}:

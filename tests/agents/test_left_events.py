@@ -6,8 +6,8 @@ import pytest
 
 from tests.agents.token_house import opened
 from tests.kernel.scene import virtual
-from wakeful.agents.run_requests import MOST_LEFT
-from wakeful.agents.waking import MOST_EVENTS, Event, surplus
+from wakeful.domains.agents.run_requests import MOST_LEFT
+from wakeful.domains.agents.waking import MOST_EVENTS, Event, surplus
 from wakeful.kernel.actions import tokens
 
 pytestmark = pytest.mark.promise("X18")

@@ -8,14 +8,14 @@ import pytest
 from tests.agents.test_calls import answering
 from tests.agents.virtual_agents import PLACE, agent
 from tests.kernel.scene import virtual
-from wakeful.agents.limits.holding import meet_limit, watch
-from wakeful.agents.limits.rules import RateLimit, ends_at, met_again
-from wakeful.agents.limits.tables import RateLimits
-from wakeful.agents.runners.turn import Answered, Limited, Reply
-from wakeful.api.app import create_app
+from wakeful.domains.agents.limits.holding import meet_limit, watch
+from wakeful.domains.agents.limits.rules import RateLimit, ends_at, met_again
+from wakeful.domains.agents.limits.tables import RateLimits
+from wakeful.domains.agents.runners.turn import Answered, Limited, Reply
 from wakeful.errors import LimitNotFound
 from wakeful.kernel.actions import tokens
 from wakeful.routing.settings import ServerSettings
+from wakeful.surfaces.api.app import create_app
 
 MINUTE, HOUR, DAY = 60_000, 3_600_000, 86_400_000
 

@@ -10,8 +10,8 @@ import pytest
 
 from tests.agents.test_directory_source import Inbox, Noted, working
 from tests.kernel.scene import at, virtual
-from wakeful.agents.sources.directory import DirectorySource
-from wakeful.agents.sources.source import Held, InHand, SourceFailed
+from wakeful.domains.agents.sources.directory import DirectorySource
+from wakeful.domains.agents.sources.source import Held, InHand, SourceFailed
 
 KEY = "-----BEGIN PRIVATE KEY-----"
 

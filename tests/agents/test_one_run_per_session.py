@@ -9,9 +9,9 @@ from tests.agents.virtual_agents import agent
 from tests.agents.virtual_sessions import VirtualSessions
 from tests.kernel.scene import virtual
 from wakeful import Every, Manual
-from wakeful.agents import Reply
-from wakeful.agents.schedules import ScheduleSpec, put
-from wakeful.agents.task import Task
+from wakeful.domains.agents import Reply
+from wakeful.domains.agents.schedules import ScheduleSpec, put
+from wakeful.domains.agents.task import Task
 from wakeful.errors import InvalidJob
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.authorized import WriteTerms

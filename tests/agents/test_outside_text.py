@@ -10,10 +10,10 @@ import pytest
 from tests.agents.token_house import EVIL, House, opened
 from tests.kernel.scene import virtual
 from wakeful import ids
-from wakeful.agents.belongings.moving import move_all
-from wakeful.agents.inbound.messages import Message, pass_on
-from wakeful.agents.tables import AgentTables
-from wakeful.agents.work import NewItem, add_item, list_items
+from wakeful.domains.agents.belongings.moving import move_all
+from wakeful.domains.agents.inbound.messages import Message, pass_on
+from wakeful.domains.agents.tables import AgentTables
+from wakeful.domains.agents.work import NewItem, add_item, list_items
 from wakeful.triggers import After
 
 pytestmark = pytest.mark.promise("X18", "X30")

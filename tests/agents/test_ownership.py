@@ -8,7 +8,7 @@ from tests.agents.virtual_agents import PLACE, VirtualAgents, agent
 from tests.kernel.scene import at, virtual
 from wakeful import Every, JobExists
 from wakeful.config.loading import load
-from wakeful.fleet.applying import apply_fleet, ready_fleet, terms_of
+from wakeful.domains.files.applying import apply_fleet, ready_fleet, terms_of
 
 pytestmark = pytest.mark.promise("X15")
 

@@ -13,11 +13,11 @@ import pytest
 from tests.agents.recorded import expected
 from tests.agents.test_runners import Caller
 from tests.tools.programs import PROGRAMS
-from wakeful.agents.runners.forms import OutputForm
-from wakeful.agents.runners.plain_text import read_text
-from wakeful.agents.runners.presets import NEW_SESSION, PRESETS
-from wakeful.agents.runners.spec import command_form, reports_cost
-from wakeful.agents.runners.turn import Answered, Gone, Wrong
+from wakeful.domains.agents.runners.forms import OutputForm
+from wakeful.domains.agents.runners.plain_text import read_text
+from wakeful.domains.agents.runners.presets import NEW_SESSION, PRESETS
+from wakeful.domains.agents.runners.spec import command_form, reports_cost
+from wakeful.domains.agents.runners.turn import Answered, Gone, Wrong
 from wakeful.errors import InvalidJob
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from wakeful.agents.runners.judging import Call, Moment, judge
-from wakeful.agents.runners.output import OutputReader
-from wakeful.agents.runners.presets import PRESETS
-from wakeful.agents.runners.turn import Answered, Gone, Limited, Overloaded, Wrong
+from wakeful.domains.agents.runners.judging import Call, Moment, judge
+from wakeful.domains.agents.runners.output import OutputReader
+from wakeful.domains.agents.runners.presets import PRESETS
+from wakeful.domains.agents.runners.turn import Answered, Gone, Limited, Overloaded, Wrong
 
 NOW = 1_786_000_000_000  # 2026-08-06 06:26:40 UTC
 RESULT = {"type": "result", "subtype": "success", "is_error": False, "session_id": "s1", "total_cost_usd": 0.08}

@@ -10,7 +10,7 @@ from tests.agents.virtual_agents import VirtualAgents, agent
 from tests.kernel.scene import at, virtual
 from tests.workflows.mailroom import Mailroom, fails
 from wakeful import After, Every, LogicError, Manual, Once, ScheduleTriggerError, Webhook
-from wakeful.agents.limits.holding import meet_limit
+from wakeful.domains.agents.limits.holding import meet_limit
 from wakeful.kernel.actions.authorization import Rights
 
 pytestmark = pytest.mark.promise("D5", "X3")

@@ -9,8 +9,8 @@ from tests.agents.test_one_run_per_session import schedule
 from tests.agents.test_url_runner import UrlAgents, last, report
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import virtual
-from wakeful.agents import Reply
-from wakeful.agents.replies.tables import Replies
+from wakeful.domains.agents import Reply
+from wakeful.domains.agents.replies.tables import Replies
 
 OFTEN = {"tick": {"every": "1h", "prompt": "Go."}}
 

@@ -9,9 +9,9 @@ import pytest
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
 from wakeful import ids
-from wakeful.agents import run_requests
-from wakeful.agents.hops import MOST_HOPS, TooManyHops, hops_of
-from wakeful.agents.route_models import EventIn
+from wakeful.domains.agents import run_requests
+from wakeful.domains.agents.hops import MOST_HOPS, TooManyHops, hops_of
+from wakeful.domains.agents.route_models import EventIn
 from wakeful.errors import AgentNotFound, NotAllowed
 from wakeful.kernel.actions.run_tokens import RunToken, run_token
 

@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 
 import pytest
 
-from wakeful.agents.runners.paths import number_at, read_path, values_at
-from wakeful.agents.runners.reset_times import moment_of, reset_time
+from wakeful.domains.agents.runners.paths import number_at, read_path, values_at
+from wakeful.domains.agents.runners.reset_times import moment_of, reset_time
 from wakeful.errors import InvalidJob
 
 NOW = datetime(2026, 8, 5, 14, 0, tzinfo=UTC)  # a Wednesday

@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.agents.runners.calling import call_agent
-from wakeful.agents.runners.spec import command_form, takes_paths
-from wakeful.agents.runners.turn import Answered, Gone, Limited, Overloaded, Surroundings, Turn, Wrong
-from wakeful.agents.runners.versions import installed_version
 from wakeful.callables import beside
+from wakeful.domains.agents.runners.calling import call_agent
+from wakeful.domains.agents.runners.spec import command_form, takes_paths
+from wakeful.domains.agents.runners.turn import Answered, Gone, Limited, Overloaded, Surroundings, Turn, Wrong
+from wakeful.domains.agents.runners.versions import installed_version
 from wakeful.errors import InvalidJob
 
 FAKES = Path(__file__).parent / "fakes"

@@ -8,14 +8,14 @@ import pytest
 
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import virtual
-from wakeful.agents import schedules
-from wakeful.agents.routes.schedules import options_of, shape
-from wakeful.agents.routes.timing_models import Timing, TimingOut
-from wakeful.agents.schedules import ScheduleSpec
-from wakeful.agents.task import Task
-from wakeful.agents.timing import MODIFIERS, camel, is_same, read_timing, timing_of
 from wakeful.config.entries import MODIFIERS as OF_JOBS
 from wakeful.config.entries import OPTIONS
+from wakeful.domains.agents import schedules
+from wakeful.domains.agents.routes.schedules import options_of, shape
+from wakeful.domains.agents.routes.timing_models import Timing, TimingOut
+from wakeful.domains.agents.schedules import ScheduleSpec
+from wakeful.domains.agents.task import Task
+from wakeful.domains.agents.timing import MODIFIERS, camel, is_same, read_timing, timing_of
 from wakeful.errors import IntervalParseError, InvalidJob, InvalidTrigger
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.authorized import WriteTerms

@@ -7,11 +7,11 @@ import pytest
 from tests.agents.virtual_agents import PLACE, agent
 from tests.kernel.scene import at, virtual
 from wakeful import Every
-from wakeful.agents.added import added_schedule
-from wakeful.agents.agents_file import entries_of
-from wakeful.agents.configuration import AgentSchedule
-from wakeful.agents.schedule_options import READ_BY_AGENTS, asking_options, limit_ms
 from wakeful.config.entries import KEYS, MODIFIERS, OPTIONS, RHYTHMS
+from wakeful.domains.agents.added import added_schedule
+from wakeful.domains.agents.agents_file import entries_of
+from wakeful.domains.agents.configuration import AgentSchedule
+from wakeful.domains.agents.schedule_options import READ_BY_AGENTS, asking_options, limit_ms
 from wakeful.errors import InvalidJob
 from wakeful.kernel.rules.options import as_written, read_options
 

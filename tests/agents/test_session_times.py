@@ -8,9 +8,9 @@ import pytest
 from tests.agents.virtual_sessions import VirtualSessions
 from tests.kernel.scene import at, virtual
 from wakeful import Cron, Every, Manual, Once
-from wakeful.agents import schedules
-from wakeful.agents.schedules import ScheduleSpec
-from wakeful.agents.task import Task
+from wakeful.domains.agents import schedules
+from wakeful.domains.agents.schedules import ScheduleSpec
+from wakeful.domains.agents.task import Task
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.authorized import WriteTerms

@@ -10,8 +10,8 @@ import pytest
 from tests.agents.real_sessions import talking
 from tests.service.real_time import real
 from wakeful import Manual
-from wakeful.agents.tables import Sessions
-from wakeful.agents.task import read_task
+from wakeful.domains.agents.tables import Sessions
+from wakeful.domains.agents.task import read_task
 from wakeful.errors import InvalidJob, ScheduleTriggerError, WrongCallbackToken
 
 HOUR, HALF = timedelta(hours=1), timedelta(minutes=30)

@@ -10,7 +10,7 @@ from tests.agents.test_sessions import send
 from tests.service.real_time import Watch, real
 from tests.store.postgres_server import postgres_url
 from wakeful import Manual, Scheduler
-from wakeful.agents import SessionSettings, install
+from wakeful.domains.agents import SessionSettings, install
 
 
 def node(url, name, sessions, **settings):

@@ -9,8 +9,8 @@ from tests.agents.virtual_sessions import VirtualSessions
 from tests.kernel.scene import virtual
 from tests.store.samples import job
 from wakeful import Manual, ids
-from wakeful.agents import Reply, kept_session
-from wakeful.agents.tables import AgentSession, AgentTables, KeptSession, Sessions
+from wakeful.domains.agents import Reply, kept_session
+from wakeful.domains.agents.tables import AgentSession, AgentTables, KeptSession, Sessions
 from wakeful.kernel.engine.recovery import crash_all
 from wakeful.store.records import RunRow
 

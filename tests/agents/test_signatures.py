@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from wakeful.agents.inbound.signatures import SCHEMES, TOLERANCE_MS, Given, key_of, scheme_of, verify
+from wakeful.domains.agents.inbound.signatures import SCHEMES, TOLERANCE_MS, Given, key_of, scheme_of, verify
 from wakeful.errors import InvalidSetting
 
 SW_SECRET = "whsec_d2FrZWZ1bC10ZXN0LXNlY3JldC0wMTIzNDU2Nzg5"  # noqa: S105 - a published vector

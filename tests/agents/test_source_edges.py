@@ -13,12 +13,12 @@ from tests.agents.github_server import FakeGitHub
 from tests.agents.test_directory_source import Inbox, Noted, attempt
 from tests.agents.test_github_source import HOUR_MS
 from tests.agents.test_github_source import Noted as NotedIssue
-from wakeful.agents.sources import github_api
-from wakeful.agents.sources.directory import DirectorySource
-from wakeful.agents.sources.github import GitHubSource
-from wakeful.agents.sources.github_api import GitHub, limited_until
-from wakeful.agents.sources.source import Lost, Missing, SourceFailed
 from wakeful.clock import SystemClock
+from wakeful.domains.agents.sources import github_api
+from wakeful.domains.agents.sources.directory import DirectorySource
+from wakeful.domains.agents.sources.github import GitHubSource
+from wakeful.domains.agents.sources.github_api import GitHub, limited_until
+from wakeful.domains.agents.sources.source import Lost, Missing, SourceFailed
 
 pytestmark = pytest.mark.promise("D10")
 NOW = 1_767_225_600_000

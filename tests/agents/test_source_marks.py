@@ -10,13 +10,13 @@ import pytest
 from tests.agents.test_directory_source import Inbox, items, working
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
-from wakeful.agents.limits.holding import meet_limit
-from wakeful.agents.sources import marking
-from wakeful.agents.sources.directory import DirectorySource
-from wakeful.agents.sources.source import Found, Listing
-from wakeful.agents.sources.tables import SourceTables
-from wakeful.agents.tables import AgentTables, KeptSession, Sessions, WorkItem
-from wakeful.agents.work import item_text, next_for, retry_item
+from wakeful.domains.agents.limits.holding import meet_limit
+from wakeful.domains.agents.sources import marking
+from wakeful.domains.agents.sources.directory import DirectorySource
+from wakeful.domains.agents.sources.source import Found, Listing
+from wakeful.domains.agents.sources.tables import SourceTables
+from wakeful.domains.agents.tables import AgentTables, KeptSession, Sessions, WorkItem
+from wakeful.domains.agents.work import item_text, next_for, retry_item
 from wakeful.kernel.rules.outcome import Defer
 from wakeful.store.records import RunRow
 from wakeful.triggers import from_ms

@@ -8,7 +8,7 @@ import pytest
 
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
-from wakeful.agents.tables import AgentTables
+from wakeful.domains.agents.tables import AgentTables
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.pausing import disable_job
 

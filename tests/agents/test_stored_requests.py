@@ -11,11 +11,11 @@ from tests.agents.test_chat_schedules import Phone, write
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import virtual
 from wakeful import ids
-from wakeful.agents.inbound.messages import Message
-from wakeful.agents.inbound.payloads import DEEPEST, values_in
-from wakeful.agents.inbound.receiving import Inbound, replay, request_text, take, take_request
-from wakeful.agents.inbound.tables import RequestRow, Requests
-from wakeful.delivery.tables import Outbox
+from wakeful.domains.agents.inbound.messages import Message
+from wakeful.domains.agents.inbound.payloads import DEEPEST, values_in
+from wakeful.domains.agents.inbound.receiving import Inbound, replay, request_text, take, take_request
+from wakeful.domains.agents.inbound.tables import RequestRow, Requests
+from wakeful.domains.delivery.tables import Outbox
 from wakeful.errors import ScheduleTriggerError
 from wakeful.store.records import RunDetails, RunRow
 

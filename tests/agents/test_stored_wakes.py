@@ -12,17 +12,17 @@ from tests.agents.test_chat_schedules import Phone
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
 from wakeful import ids
-from wakeful.agents.admitting import admit
-from wakeful.agents.budgets.rules import Caps, Limits
-from wakeful.agents.budgets.spending import refuse_start, settle, store_limits
-from wakeful.agents.budgets.tables import Budgets, Reservation
-from wakeful.agents.hops import Sender
-from wakeful.agents.inherited import whole_payload
-from wakeful.agents.limits.holding import meet_limit
-from wakeful.agents.replies.routing import send_reply
-from wakeful.agents.tables import AgentTables
-from wakeful.agents.wakes import add_event, find_agent, request_wake, take_wake
-from wakeful.delivery.tables import Outbox, Wanted
+from wakeful.domains.agents.admitting import admit
+from wakeful.domains.agents.budgets.rules import Caps, Limits
+from wakeful.domains.agents.budgets.spending import refuse_start, settle, store_limits
+from wakeful.domains.agents.budgets.tables import Budgets, Reservation
+from wakeful.domains.agents.hops import Sender
+from wakeful.domains.agents.inherited import whole_payload
+from wakeful.domains.agents.limits.holding import meet_limit
+from wakeful.domains.agents.replies.routing import send_reply
+from wakeful.domains.agents.tables import AgentTables
+from wakeful.domains.agents.wakes import add_event, find_agent, request_wake, take_wake
+from wakeful.domains.delivery.tables import Outbox, Wanted
 from wakeful.kernel.rules.outcome import Defer, Result
 from wakeful.store.records import RunRow
 from wakeful.triggers import from_ms

@@ -10,8 +10,8 @@ import pytest
 
 from tests.agents import test_threaded_runners as shared
 from tests.service.real_time import Gate, Watch, make, real
-from wakeful.agents import Reply
-from wakeful.agents.runners import functions
+from wakeful.domains.agents import Reply
+from wakeful.domains.agents.runners import functions
 from wakeful.errors import SchedulerShutdownError
 
 PLACE = "tests.agents.test_threaded_runners:wait"

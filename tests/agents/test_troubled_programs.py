@@ -10,10 +10,10 @@ import pytest
 
 from tests.agents.test_preset_facts import RESULT, ended, failed
 from tests.agents.test_runners import NOW, Caller
-from wakeful.agents.limits.rules import ends_at
-from wakeful.agents.runners import output
-from wakeful.agents.runners.output import OutputForm, OutputReader
-from wakeful.agents.runners.turn import Answered, Gone, Limited, Overloaded, Wrong
+from wakeful.domains.agents.limits.rules import ends_at
+from wakeful.domains.agents.runners import output
+from wakeful.domains.agents.runners.output import OutputForm, OutputReader
+from wakeful.domains.agents.runners.turn import Answered, Gone, Limited, Overloaded, Wrong
 
 HOUR = 3_600_000
 FOREVER = "while :; do sleep 0.01; done"

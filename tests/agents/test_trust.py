@@ -8,8 +8,8 @@ from tests.agents.test_chat_schedules import Phone, block, write
 from tests.agents.test_directory_source import Inbox, working
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
-from wakeful.agents.agents_file import entries_of
-from wakeful.agents.prompting import DATA, REQUEST
+from wakeful.domains.agents.agents_file import entries_of
+from wakeful.domains.agents.prompting import DATA, REQUEST
 from wakeful.errors import InvalidJob
 
 LIMITED = {"deliver": "log"}

@@ -11,9 +11,9 @@ import pytest
 from tests.agents.virtual_sessions import VirtualSessions
 from tests.kernel.crashing import die
 from tests.kernel.scene import at, virtual
-from wakeful.agents.runners.replies import reply_in
-from wakeful.agents.tables import Sessions
-from wakeful.agents.work import NewItem, add_item, list_items
+from wakeful.domains.agents.runners.replies import reply_in
+from wakeful.domains.agents.tables import Sessions
+from wakeful.domains.agents.work import NewItem, add_item, list_items
 from wakeful.errors import StoreUnreachable
 
 DAILY = {"cron": "0 1 * * *", "prompt": "Go."}

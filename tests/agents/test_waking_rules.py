@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from wakeful.agents.acknowledging import Ack, ack_of, delivered_text, outcome_of
-from wakeful.agents.prompting import Asked, Outside, build_prompt
-from wakeful.agents.waking import Event, Wake, after_failure, requested, surplus
+from wakeful.domains.agents.acknowledging import Ack, ack_of, delivered_text, outcome_of
+from wakeful.domains.agents.prompting import Asked, Outside, build_prompt
+from wakeful.domains.agents.waking import Event, Wake, after_failure, requested, surplus
 
 LADDER = (30_000, 60_000)
 

@@ -13,7 +13,7 @@ import pytest
 from tests.agents.hooks import SECRET, Sender, hook, signed
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
-from wakeful.agents.inbound import domain, receiving
+from wakeful.domains.agents.inbound import domain, receiving
 from wakeful.errors import InvalidJob, RequestNotFound, ScheduleTriggerError
 
 MARK = re.compile(r"<<<data ([0-9a-f]{16})\n(.*)\ndata \1>>>", re.DOTALL)

@@ -11,8 +11,8 @@ from tests.agents.virtual_agents import PLACE, agent
 from tests.kernel.crashing import die
 from tests.kernel.scene import at, virtual
 from tests.service.real_time import Watch, make, real
-from wakeful.agents.tables import WorkItem
-from wakeful.agents.work import NewItem, add_item, after, get_item, list_items, release_item, retry_item
+from wakeful.domains.agents.tables import WorkItem
+from wakeful.domains.agents.work import NewItem, add_item, after, get_item, list_items, release_item, retry_item
 from wakeful.errors import ScheduleTriggerError, StoreFull, WorkNotFound
 
 WORK = {"source": "queue"}

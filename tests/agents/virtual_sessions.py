@@ -6,7 +6,7 @@ import json
 
 import httpx
 
-from wakeful.agents import SessionSettings, install
+from wakeful.domains.agents import SessionSettings, install
 
 
 class VirtualSessions(httpx.AsyncBaseTransport):

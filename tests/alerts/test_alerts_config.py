@@ -7,9 +7,9 @@ import pytest
 from tests.alerts.phones import Phone, with_phone
 from tests.kernel.scene import failing, virtual
 from wakeful import Manual
-from wakeful.alerts.configuration import Alerts, reload
 from wakeful.config.loading import load_config
 from wakeful.config.reading import ConfigError
+from wakeful.domains.alerts.configuration import Alerts, reload
 from wakeful.kernel.rules.alerting import DEFAULTS, AlertRules
 
 CONNECTOR = "connectors:\n  phone: {type: log}\n"

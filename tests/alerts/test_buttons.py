@@ -7,10 +7,10 @@ import pytest
 from tests.alerts.phones import Phone
 from tests.kernel.scene import at, failing, virtual
 from wakeful import Every, Manual
-from wakeful.alerts import configure
-from wakeful.delivery.chat.buttons import NotPressed, actions, buttons_of, press
-from wakeful.delivery.chat.tables import Chats
-from wakeful.delivery.rules import read_rules
+from wakeful.domains.alerts import configure
+from wakeful.domains.delivery.chat.buttons import NotPressed, actions, buttons_of, press
+from wakeful.domains.delivery.chat.tables import Chats
+from wakeful.domains.delivery.rules import read_rules
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 

@@ -8,9 +8,9 @@ import pytest
 
 from tests.alerts.phones import Phone, with_phone
 from tests.kernel.scene import virtual
-from wakeful.alerts import configure
-from wakeful.alerts.configuration import Alerts, install, reload
-from wakeful.alerts.dead_man import DEAD_MAN, DeadMan, _close, is_healthy
+from wakeful.domains.alerts import configure
+from wakeful.domains.alerts.configuration import Alerts, install, reload
+from wakeful.domains.alerts.dead_man import DEAD_MAN, DeadMan, _close, is_healthy
 from wakeful.errors import SchedulerError
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.scheduler import SchedulerState

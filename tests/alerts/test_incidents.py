@@ -11,10 +11,10 @@ from tests.delivery.targets import stored
 from tests.kernel.scene import at, failing, virtual
 from tests.monitors.pinged import watch
 from wakeful import Every, Manual, Once
-from wakeful.alerts import configure, snooze
+from wakeful.domains.alerts import configure, snooze
+from wakeful.domains.monitors import ping
 from wakeful.errors import AlertNotFound, IntervalParseError, InvalidSetting, JobNotFound
 from wakeful.kernel.engine.alerts import RULES, close_alert, open_alert
-from wakeful.monitors import ping
 
 pytestmark = pytest.mark.usefixtures("minutely_sweeps")
 

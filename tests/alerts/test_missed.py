@@ -11,7 +11,7 @@ import pytest
 from tests.alerts.phones import Phone, with_phone
 from tests.kernel.scene import at, virtual
 from wakeful import Cron, Every, Manual, NewJob, Once, Ping
-from wakeful.alerts import configure
+from wakeful.domains.alerts import configure
 from wakeful.errors import StoreError
 from wakeful.store.jobs import Jobs
 from wakeful.store.schema_version import steps

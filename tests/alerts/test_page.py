@@ -18,7 +18,7 @@ from tests.cli.terminal import PATIENCE, Terminal
 from tests.cli.test_documentation import first_words
 from tests.http.targets import target
 from tests.waiting import ended, eventually
-from wakeful.alerts.configuration import Alerts
+from wakeful.domains.alerts.configuration import Alerts
 from wakeful.kernel.engine.alerts import MEANINGS
 
 ROOT = Path(__file__).resolve().parents[2]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.store.postgres_server import emptied_url
 from wakeful import Scheduler
-from wakeful.alerts import configure
+from wakeful.domains.alerts import configure
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 
 PATIENCE = 30

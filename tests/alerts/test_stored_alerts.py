@@ -11,8 +11,8 @@ from tests.alerts.test_dead_man import URL, Watcher
 from tests.delivery.targets import stored
 from tests.kernel.scene import at, virtual
 from wakeful import Every, ids
-from wakeful.alerts import configure
-from wakeful.alerts.dead_man import DeadMan
+from wakeful.domains.alerts import configure
+from wakeful.domains.alerts.dead_man import DeadMan
 from wakeful.kernel.engine.alerts import close_alert, open_alert, send_snoozed
 from wakeful.store.records import NodeRow
 

@@ -6,10 +6,10 @@ from functools import partial
 
 import httpx
 
-from wakeful.api.app import create_app
-from wakeful.api.guard import Guard
 from wakeful.routing.auth import admit
 from wakeful.routing.settings import ServerSettings
+from wakeful.surfaces.api.app import create_app
+from wakeful.surfaces.api.guard import Guard
 
 HOST = "http://127.0.0.1:7878"
 

@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from wakeful import Scheduler
-from wakeful.api.app import create_app
 from wakeful.clock import VirtualClock
 from wakeful.routing.auth import (
     FREE_FAILURES,
@@ -23,6 +22,7 @@ from wakeful.routing.auth import (
     Viewer,
 )
 from wakeful.routing.settings import ServerSettings
+from wakeful.surfaces.api.app import create_app
 
 
 def test_without_a_token_there_is_no_answer_but_how_to_send_one(server):

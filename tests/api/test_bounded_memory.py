@@ -15,10 +15,10 @@ from tests.cli.terminal import PATIENCE
 from tests.kernel.scene import sqlite_scene
 from tests.waiting import eventually
 from wakeful import Manual
-from wakeful.api import bodies, sending
 from wakeful.clock import VirtualClock
 from wakeful.routing.problems import ApiError
 from wakeful.routing.settings import ServerSettings
+from wakeful.surfaces.api import bodies, sending
 from wakeful.testing import run
 
 __all__ = ["sqlite_scene"]

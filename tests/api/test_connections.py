@@ -14,11 +14,11 @@ import pytest
 from tests.api.conftest import Server
 from tests.cli.terminal import PATIENCE, Terminal
 from wakeful import Every, NewJob, Scheduler
-from wakeful.api.connections import Origin, origin_of
-from wakeful.api.server import HttpServer, bind
-from wakeful.cli.serve import _loaded, server_settings
 from wakeful.clock import VirtualClock
 from wakeful.routing.settings import LOCAL, ConnectionLimits, ServerSettings
+from wakeful.surfaces.api.connections import Origin, origin_of
+from wakeful.surfaces.api.server import HttpServer, bind
+from wakeful.surfaces.cli.serve import _loaded, server_settings
 
 HALF = b"GET /livez HTTP/1.1\r\nHost: lo"
 WHOLE = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"

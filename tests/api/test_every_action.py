@@ -9,9 +9,9 @@ import pytest
 
 from tests.kernel.scene import at, failing, postgres_scene, scene, sqlite_scene, virtual
 from wakeful import Every, Interval, Workflow
-from wakeful.api.app import create_app
 from wakeful.kernel.actions import tokens
 from wakeful.routing.settings import ServerSettings
+from wakeful.surfaces.api.app import create_app
 
 __all__ = ["postgres_scene", "scene", "sqlite_scene"]
 

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.cli.terminal import PATIENCE
-from wakeful.api.bodies import MOST_PARTS, too_deep, too_many_parts
-from wakeful.api.guard import Name, read_name
+from wakeful.surfaces.api.bodies import MOST_PARTS, too_deep, too_many_parts
+from wakeful.surfaces.api.guard import Name, read_name
 
 JOB = {"name": "planted", "trigger": {"every": "1d"}, "kind": "command", "payload": {"argv": ["true"]}}
 MIB = 1024 * 1024

@@ -14,9 +14,9 @@ from tests.agents.session_server import SessionServer
 from tests.api.conftest import Server
 from tests.cli.terminal import PATIENCE, Terminal
 from wakeful import Scheduler
-from wakeful.api.app import create_app
-from wakeful.api.description import describe
 from wakeful.routing.settings import ServerSettings
+from wakeful.surfaces.api.app import create_app
+from wakeful.surfaces.api.description import describe
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
 BLOCKS = re.findall(r"```console\n(.*?)```", PAGE, re.DOTALL)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from wakeful.api.connections import Connections, Origin
 from wakeful.routing.settings import ConnectionLimits
+from wakeful.surfaces.api.connections import Connections, Origin
 
 pytestmark = pytest.mark.promise("X18")
 

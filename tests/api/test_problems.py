@@ -16,13 +16,13 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field, ValidationError
 
 from wakeful import Scheduler
-from wakeful.agents.route_models import SAYS_SOMETHING
-from wakeful.api.app import create_app
-from wakeful.api.guard import Guard
+from wakeful.domains.agents.route_models import SAYS_SOMETHING
 from wakeful.errors import ChangedSinceRead, InvalidTrigger, JobExists, JobNotFound, StoreFull
 from wakeful.routing import problems
 from wakeful.routing.problems import PROBLEM_TYPE, TITLES, ApiError, Problem, _invalid, answers
 from wakeful.routing.settings import ServerSettings
+from wakeful.surfaces.api.app import create_app
+from wakeful.surfaces.api.guard import Guard
 
 SECRET = "hunter2"  # noqa: S105 - a secret that is none
 

@@ -8,9 +8,9 @@ import logging
 
 import pytest
 
-from wakeful.api.guard import Guard
 from wakeful.errors import NotAllowed, SchedulerError
 from wakeful.routing.settings import ConnectionLimits, ServerSettings
+from wakeful.surfaces.api.guard import Guard
 from wakeful.testing import VirtualClock, run
 
 pytestmark = pytest.mark.promise("X18")

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 from uvicorn import Config
 
-from wakeful.api.connections import LEAST_READ, BoundedProtocol, Connections
 from wakeful.clock import VirtualClock
 from wakeful.routing.settings import ConnectionLimits
+from wakeful.surfaces.api.connections import LEAST_READ, BoundedProtocol, Connections
 
 pytestmark = pytest.mark.promise("X18")
 WHOLE = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"

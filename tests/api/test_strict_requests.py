@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel
 
-from wakeful.api.app import ROUTES
 from wakeful.domains import domains
 from wakeful.kernel.domain import load_routers
 from wakeful.routing.strict import Strict
+from wakeful.surfaces.api.app import ROUTES
 
 CRON = {"type": "cron", "expression": "0 9 * * 1-5"}
 

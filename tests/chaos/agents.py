@@ -20,7 +20,7 @@ import httpx
 
 from tests.chaos.killing import ROOT
 from tests.chaos.waiting import until
-from wakeful.agents.work import MOST_ATTEMPTS
+from wakeful.domains.agents.work import MOST_ATTEMPTS
 
 PATIENCE_S = 60.0
 SETTLE_S = 120.0

@@ -15,12 +15,12 @@ from tests.chaos.killing import ROOT
 from tests.chaos.workflow_node import NAME, TOPIC, read_ledger, workflow
 from tests.store.postgres_server import PostgresServer
 from wakeful import Scheduler
+from wakeful.domains.workflows import actions
+from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand
+from wakeful.domains.workflows.phases import ACTIVE, COMMITTED
+from wakeful.domains.workflows.tables import WorkflowRun, Workflows
+from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.store.interface import Transaction
-from wakeful.workflows import actions
-from wakeful.workflows.input_actions import ByHand, publish_by_hand
-from wakeful.workflows.phases import ACTIVE, COMMITTED
-from wakeful.workflows.tables import WorkflowRun, Workflows
-from wakeful.workflows.topics.tables import Topics
 
 SETTLE_S = 90.0
 

@@ -9,8 +9,8 @@ import shutil
 import pytest
 
 from tests.cli.terminal import Answer, Terminal
-from wakeful.cli import main
 from wakeful.console import words
+from wakeful.surfaces.cli import main
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 import pytest
 
-from wakeful.cli import main
+from wakeful.surfaces.cli import main
 
 PATIENCE = 30  # seconds after which a wait is a failure; nothing takes so long on purpose
 

@@ -11,11 +11,11 @@ import pytest
 from tests.agents.virtual_agents import VirtualAgents, agent
 from tests.kernel.crashing import die
 from wakeful import Interval, Scheduler, Workflow
-from wakeful.agents.commands import _state, _state_words
-from wakeful.agents.limits.holding import meet_limit
+from wakeful.domains.agents.commands import _state, _state_words
+from wakeful.domains.agents.limits.holding import meet_limit
+from wakeful.domains.workflows.views import workflow_view
 from wakeful.testing import VirtualClock, run
 from wakeful.triggers.moments import read_moment, spoken
-from wakeful.workflows.views import workflow_view
 
 
 @pytest.mark.promise("X26")

@@ -14,7 +14,7 @@ import yaml
 from tests.cli.terminal import PATIENCE
 from tests.store.postgres_server import postgres_url
 from wakeful import Scheduler
-from wakeful.cli import command_tree
+from wakeful.surfaces.cli import command_tree
 
 FOLDER = Path(__file__).resolve().parents[2] / "examples" / "cluster"
 APP = (FOLDER / "app.py").read_text(encoding="utf-8")

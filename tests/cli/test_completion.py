@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.cli import completing
-from wakeful.cli.completing import Candidate, candidates, joined, shown
-from wakeful.cli.completion import SCRIPTS
 from wakeful.store.listing import STATUS_SQL
+from wakeful.surfaces.cli import completing
+from wakeful.surfaces.cli.completing import Candidate, candidates, joined, shown
+from wakeful.surfaces.cli.completion import SCRIPTS
 
 HOSTILE = "x; $(touch owned) 'y' *"
 SCRIPT = Path(sys.prefix) / "bin" / "wakeful"

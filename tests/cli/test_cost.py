@@ -9,7 +9,7 @@ import pytest
 from tests.cli.test_front import EXPECTED
 from tests.service.cost import Steps
 from tests.store.samples import NOW, OpenStore, job, run
-from wakeful.cli import main
+from wakeful.surfaces.cli import main
 from wakeful.testing import VirtualClock
 
 FEW, MANY = 1_500, 6_000  # the fewer are more than any command looks at

@@ -10,7 +10,7 @@ import subprocess
 import sys
 
 from tests.cli.terminal import PATIENCE
-from wakeful.cli.demo import fleet
+from wakeful.surfaces.cli.demo import fleet
 
 
 def test_the_demo_shows_jobs_of_several_kinds(tmp_path):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.cli import command_tree
+from wakeful.surfaces.cli import command_tree
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
 STEPS = re.findall(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wakeful.cli.agent_checks import agent_problems
+from wakeful.surfaces.cli.agent_checks import agent_problems
 
 FILE = """\
 store: sqlite:///.wakeful/wakeful.db

@@ -8,7 +8,7 @@ import pytest
 
 from tests.agents.virtual_agents import VirtualAgents, agent
 from wakeful import Scheduler
-from wakeful.cli.serve_log import _level
+from wakeful.surfaces.cli.serve_log import _level
 from wakeful.testing import VirtualClock, run
 
 

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 import wakeful as package
-from wakeful.cli import command_tree, main
+from wakeful.surfaces.cli import command_tree, main
 
 EXPECTED = {
     "add", "agent", "alert", "apply", "approvals", "approve", "cancel", "check", "completion", "connector", "copy",

@@ -6,10 +6,10 @@ import re
 
 import pytest
 
-from wakeful.cli.doctor import Doubts, Inside, _server, examine
-from wakeful.cli.health import _with_cut_off
 from wakeful.console.opening import now_ms
 from wakeful.console.place import find_place
+from wakeful.surfaces.cli.doctor import Doubts, Inside, _server, examine
+from wakeful.surfaces.cli.health import _with_cut_off
 
 
 def test_status_of_nothing_is_an_answer_too(wakeful, store):

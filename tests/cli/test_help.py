@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from wakeful.cli import command_tree
-from wakeful.cli.help import summary
+from wakeful.surfaces.cli import command_tree
+from wakeful.surfaces.cli.help import summary
 
 FOREIGN = ("<bool>", "<str>", "<int>", "<path>", "[[", "]]", "{", "(dynamic)", "<x<", "<=x", "[required]", "│", "None")
 WITHOUT_JSON = {

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.agents.runners.presets import OPTIONS, PRESETS
-from wakeful.cli.starting import configuration, found_programs
 from wakeful.config.loading import load
+from wakeful.domains.agents.runners.presets import OPTIONS, PRESETS
+from wakeful.surfaces.cli.starting import configuration, found_programs
 
 FAKES = Path(__file__).parents[1] / "agents" / "fakes"
 

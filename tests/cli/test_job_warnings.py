@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wakeful.cli import doctor
+from wakeful.surfaces.cli import doctor
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ HEAVY = ("fastapi", "httpx", "starlette", "uvicorn", "yaml", "psycopg")
 NOT_PLAIN = ("pydantic", "rich")
 PROGRAM = """
 import sys
-from wakeful.cli import main
+from wakeful.surfaces.cli import main
 code = main({argv!r})
 print(*sorted({{name.partition(".")[0] for name in sys.modules}} & set({heavy!r})), file=sys.stderr)
 sys.exit(code)

@@ -7,9 +7,9 @@ from importlib import import_module
 import pytest
 import typer
 
-from wakeful.cli import MODULES, command_tree
-from wakeful.cli.app import app
-from wakeful.cli.light import read_plainly
+from wakeful.surfaces.cli import MODULES, command_tree
+from wakeful.surfaces.cli.app import app
+from wakeful.surfaces.cli.light import read_plainly
 
 PLACES = {name: module for module, names in MODULES.items() for name in names}
 PLAIN = [
@@ -32,7 +32,7 @@ def test_each_command_is_where_it_is_looked_for():
     assert set(PLACES) == set(command_tree().commands) - groups
     functions = {info.name: info.callback for info in app.registered_commands}
     for name, module in PLACES.items():
-        assert functions[name] in vars(import_module(f"wakeful.cli.{module}")).values(), name
+        assert functions[name] in vars(import_module(f"wakeful.surfaces.cli.{module}")).values(), name
 
 
 @pytest.mark.parametrize("line", PLAIN)

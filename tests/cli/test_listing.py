@@ -9,7 +9,7 @@ import json
 import pytest
 
 from wakeful import Every, Job, NewJob, Scheduler
-from wakeful.cli import jobs as listing
+from wakeful.surfaces.cli import jobs as listing
 
 COUNT = 60
 

@@ -12,12 +12,12 @@ from tests.cli.terminal import PATIENCE
 from tests.store.postgres_server import postgres_url
 from tests.store.samples import OpenStore
 from wakeful import NodeNotAlive, NodeNotFound, Scheduler
-from wakeful.cli.nodes import latest
 from wakeful.clock import SystemClock
 from wakeful.kernel.cluster.nodes import Seen, list_nodes
 from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.store.records import NodeDetails
 from wakeful.store.tables import known_tables
+from wakeful.surfaces.cli.nodes import latest
 
 NODES = next(table for table in known_tables() if table.name == "nodes")
 

@@ -10,10 +10,10 @@ import pytest
 from tests.cli.test_trust import NOBODY, OPEN_TO_ALL, STICKY, as_another, give_away
 from wakeful.callables import load_function
 from wakeful.console.place import find_place
+from wakeful.domains.workflows.loading import CannotLoad, load_file, read_ref
 from wakeful.errors import InvalidJob, InvalidSetting, StoreUnusable
 from wakeful.references import looked_up
 from wakeful.trust import distrust_below
-from wakeful.workflows.loading import CannotLoad, load_file, read_ref
 
 JOB = "jobs: {planted: {every: 1h, command: ['true']}}\n"
 WORKFLOW = """

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import PATIENCE, Terminal
-from wakeful.cli import service_units as units
+from wakeful.surfaces.cli import service_units as units
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = (ROOT / "examples" / "service" / "wakeful.service").read_text(encoding="utf-8")

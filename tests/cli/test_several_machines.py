@@ -10,11 +10,11 @@ import pytest
 
 from tests.cli.test_documentation import first_words
 from tests.store.postgres_server import postgres_url
-from wakeful.cli import command_tree
 from wakeful.kernel.loop.sweep import NO_HANDLER_GRACE_MS
 from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.kernel.rules.outcome import MAX_OUTPUT
 from wakeful.store import postgres, postgres_database, postgres_writer, writer
+from wakeful.surfaces.cli import command_tree
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 PAGE = (DOCS / "several-machines.md").read_text(encoding="utf-8")

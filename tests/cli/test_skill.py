@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.cli.skill import SOURCE
+from wakeful.surfaces.cli.skill import SOURCE
 
 FAKES = Path(__file__).parents[1] / "agents" / "fakes"
 COMMANDS = [

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from wakeful import Scheduler
-from wakeful.api.server import first_token
-from wakeful.cli import main
 from wakeful.console.place import find_place, nearest_config
 from wakeful.kernel.engine.long_output import keep_long_output
 from wakeful.kernel.rules.outcome import Result
+from wakeful.surfaces.api.server import first_token
+from wakeful.surfaces.cli import main
 from wakeful.trust import _is_own_group, distrust
 
 NOBODY = 65534

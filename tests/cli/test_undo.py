@@ -10,9 +10,9 @@ from types import SimpleNamespace
 import pytest
 
 from wakeful import Scheduler, ids
-from wakeful.cli import pausing
 from wakeful.kernel.actions.selections import BulkResult
 from wakeful.kernel.engine.alerts import open_alert
+from wakeful.surfaces.cli import pausing
 
 
 def action_in(answer):

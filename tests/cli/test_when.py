@@ -7,8 +7,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from wakeful.cli.when import read_when
 from wakeful.console.failures import WrongUse
+from wakeful.surfaces.cli.when import read_when
 
 BERLIN = ZoneInfo("Europe/Berlin")
 NOW = datetime(2026, 11, 15, 10, 30, tzinfo=UTC)  # a Sunday, 11:30 in Berlin

@@ -10,11 +10,11 @@ from tests.delivery.bot_server import PATIENCE, TOKEN, bot_server
 from tests.store.postgres_server import emptied_url
 from wakeful import Scheduler
 from wakeful.clock import sleep
-from wakeful.delivery import Post, enqueue
-from wakeful.delivery.chat import pairing
-from wakeful.delivery.chat.tables import Chats
-from wakeful.delivery.rules import Rules
-from wakeful.delivery.telegram.connector import TelegramConnector
+from wakeful.domains.delivery import Post, enqueue
+from wakeful.domains.delivery.chat import pairing
+from wakeful.domains.delivery.chat.tables import Chats
+from wakeful.domains.delivery.rules import Rules
+from wakeful.domains.delivery.telegram.connector import TelegramConnector
 
 BOB = 43
 

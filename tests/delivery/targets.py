@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 
-from wakeful.delivery.tables import Wanted
-from wakeful.delivery.views import get_delivery, list_connectors, list_deliveries
+from wakeful.domains.delivery.tables import Wanted
+from wakeful.domains.delivery.views import get_delivery, list_connectors, list_deliveries
 
 NIGHT = {"quiet_hours": {"start": "22:00", "end": "07:00", "timezone": "UTC"}}
 
@@ -69,7 +69,7 @@ async def stored(scheduler, **wanted):
 
 
 async def one(scheduler, number):
-    from wakeful.delivery.views import delivery_number
+    from wakeful.domains.delivery.views import delivery_number
 
     return await scheduler.look(lambda tx: get_delivery(tx, delivery_number(number)))
 

@@ -12,12 +12,12 @@ import sys
 import pytest
 
 from wakeful.clock import SystemClock
-from wakeful.delivery.apprise_urls import AppriseConnector, check_url
-from wakeful.delivery.configuration import ConnectorSettings
-from wakeful.delivery.connector import Message, Permanent, Temporary, Unclear
-from wakeful.delivery.local import CallConnector, CommandConnector, FileConnector, LazyCall, LogConnector
-from wakeful.delivery.sending import attempt
-from wakeful.delivery.webhook import WebhookConnector, _words, body_of, read_secret, signature
+from wakeful.domains.delivery.apprise_urls import AppriseConnector, check_url
+from wakeful.domains.delivery.configuration import ConnectorSettings
+from wakeful.domains.delivery.connector import Message, Permanent, Temporary, Unclear
+from wakeful.domains.delivery.local import CallConnector, CommandConnector, FileConnector, LazyCall, LogConnector
+from wakeful.domains.delivery.sending import attempt
+from wakeful.domains.delivery.webhook import WebhookConnector, _words, body_of, read_secret, signature
 from wakeful.errors import InvalidSetting
 
 SECRET = "whsec_d2FrZWZ1bC10ZXN0LXNlY3JldC0wMTIzNDU2Nzg5"  # noqa: S105 - a published test vector

@@ -8,7 +8,7 @@ import sqlite3
 import pytest
 
 from wakeful import Scheduler
-from wakeful.delivery.tables import DeliveryRow, Outbox
+from wakeful.domains.delivery.tables import DeliveryRow, Outbox
 
 MANY = 20_000
 

@@ -8,12 +8,12 @@ import pytest
 
 from tests.delivery.targets import NIGHT, Target, refusing, sending_to, stored
 from tests.kernel.scene import at, virtual
-from wakeful.delivery import Post, enqueue
-from wakeful.delivery.chat import pairing
-from wakeful.delivery.outbox import cancel, hold_pending, release_pending
-from wakeful.delivery.sending import take
-from wakeful.delivery.tables import ConnectorRow, Outbox
-from wakeful.delivery.views import delivery_number
+from wakeful.domains.delivery import Post, enqueue
+from wakeful.domains.delivery.chat import pairing
+from wakeful.domains.delivery.outbox import cancel, hold_pending, release_pending
+from wakeful.domains.delivery.sending import take
+from wakeful.domains.delivery.tables import ConnectorRow, Outbox
+from wakeful.domains.delivery.views import delivery_number
 
 
 def tale(number, size):

@@ -10,11 +10,11 @@ import requests
 
 from tests.delivery.bot_server import TOKEN, ZOE
 from wakeful.clock import SystemClock
-from wakeful.delivery.apprise_urls import AppriseConnector
-from wakeful.delivery.connector import Message
-from wakeful.delivery.sending import attempt
-from wakeful.delivery.telegram.connector import TelegramConnector
-from wakeful.delivery.texts import is_visible
+from wakeful.domains.delivery.apprise_urls import AppriseConnector
+from wakeful.domains.delivery.connector import Message
+from wakeful.domains.delivery.sending import attempt
+from wakeful.domains.delivery.telegram.connector import TelegramConnector
+from wakeful.domains.delivery.texts import is_visible
 
 DISCORD = "discord://123456789012345678/" + "abcdefghijklmnopqrstuvwxyz" * 2
 TGRAM = "tgram://123456789:abcdefg_hijklmnop/12315544/"

@@ -6,7 +6,7 @@ import pytest
 
 from tests.delivery.targets import Target, raising, refusing, sending_to, stored
 from tests.kernel.scene import virtual
-from wakeful.delivery.outbox import requeue_all
+from wakeful.domains.delivery.outbox import requeue_all
 
 
 @pytest.mark.promise("A8")

@@ -12,9 +12,9 @@ from tests.delivery.targets import Target, known, one, raising, refusing, sendin
 from tests.kernel.scene import virtual
 from wakeful import Every, Manual, Retention
 from wakeful import clock as clocks
-from wakeful.delivery.connector import Permanent, Temporary, Unclear
-from wakeful.delivery.outbox import cancel
-from wakeful.delivery.views import delivery_number, explain_delivery
+from wakeful.domains.delivery.connector import Permanent, Temporary, Unclear
+from wakeful.domains.delivery.outbox import cancel
+from wakeful.domains.delivery.views import delivery_number, explain_delivery
 from wakeful.errors import ConnectorNotFound, InvalidJob, InvalidSetting
 
 FIVE = [0, 5, 30, 150, 750]
@@ -40,7 +40,7 @@ async def test_a_failing_target_is_tried_five_times_on_the_ladder_and_the_messag
         # A person sends it again, once the target is back.
         target.act = None
         target.mark()
-        from wakeful.delivery.outbox import requeue_all
+        from wakeful.domains.delivery.outbox import requeue_all
 
         assert await scheduler.transact(lambda tx, context: requeue_all(tx, context, "failed")) == 1
         await scene.sleep(1)

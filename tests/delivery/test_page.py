@@ -10,9 +10,9 @@ from pathlib import Path
 
 from tests.cli.terminal import Terminal
 from tests.cli.test_documentation import first_words
-from wakeful.delivery.configuration import TYPES
-from wakeful.delivery.outbox import STATUSES
-from wakeful.delivery.webhook import REFUSED
+from wakeful.domains.delivery.configuration import TYPES
+from wakeful.domains.delivery.outbox import STATUSES
+from wakeful.domains.delivery.webhook import REFUSED
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "delivery.md").read_text(encoding="utf-8")
 

@@ -18,8 +18,8 @@ from tests.waiting import eventually
 PROGRAM = """
 import asyncio, sys
 from wakeful import Scheduler
-from wakeful.delivery.rules import Rules
-from wakeful.delivery.telegram.connector import TelegramConnector
+from wakeful.domains.delivery.rules import Rules
+from wakeful.domains.delivery.telegram.connector import TelegramConnector
 from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.kernel.loop.config import Tuning
 

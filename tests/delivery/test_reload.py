@@ -11,8 +11,8 @@ from tests.delivery.bot_server import PATIENCE, TOKEN, bot_server
 from tests.delivery.targets import known
 from wakeful import Scheduler
 from wakeful.clock import sleep
-from wakeful.delivery.chat.tables import Chats
-from wakeful.delivery.configuration import Connectors, register_all, reload_configured
+from wakeful.domains.delivery.chat.tables import Chats
+from wakeful.domains.delivery.configuration import Connectors, register_all, reload_configured
 
 
 def written(folder, **connectors):

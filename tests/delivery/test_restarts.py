@@ -10,13 +10,13 @@ import pytest
 from tests.delivery.targets import NIGHT, Target, one, raising, refusing, sending_to, stored
 from tests.kernel.scene import at, virtual
 from wakeful import ids
-from wakeful.delivery import Post, enqueue
-from wakeful.delivery.chat import pairing
-from wakeful.delivery.connector import Temporary
-from wakeful.delivery.outbox import requeue, requeue_all
-from wakeful.delivery.sending import begin, take
-from wakeful.delivery.tables import ConnectorRow, Outbox
-from wakeful.delivery.views import delivery_number
+from wakeful.domains.delivery import Post, enqueue
+from wakeful.domains.delivery.chat import pairing
+from wakeful.domains.delivery.connector import Temporary
+from wakeful.domains.delivery.outbox import requeue, requeue_all
+from wakeful.domains.delivery.sending import begin, take
+from wakeful.domains.delivery.tables import ConnectorRow, Outbox
+from wakeful.domains.delivery.views import delivery_number
 
 BOT = ConnectorRow("bot", "telegram", 1, 0, json.dumps({"attempts": 5}), "file", None)
 

@@ -7,9 +7,9 @@ import pytest
 from tests.delivery.targets import NIGHT, Target, one, refusing, sending_to, stored
 from tests.kernel.scene import at, virtual
 from wakeful import Manual
-from wakeful.delivery import Post, enqueue
-from wakeful.delivery.outbox import hold_pending, release_pending, requeue
-from wakeful.delivery.views import delivery_number
+from wakeful.domains.delivery import Post, enqueue
+from wakeful.domains.delivery.outbox import hold_pending, release_pending, requeue
+from wakeful.domains.delivery.views import delivery_number
 
 
 @pytest.mark.promise("A10")

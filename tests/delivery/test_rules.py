@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.store.samples import job
-from wakeful.delivery.outbox import armed_at
-from wakeful.delivery.routing import Interaction, route
-from wakeful.delivery.rules import (
+from wakeful.domains.delivery.outbox import armed_at
+from wakeful.domains.delivery.routing import Interaction, route
+from wakeful.domains.delivery.rules import (
     Rate,
     Rules,
     Tried,
@@ -23,8 +23,8 @@ from wakeful.delivery.rules import (
     rules_data,
     wanted,
 )
-from wakeful.delivery.summary import About, failure, output_text, success, work_of
-from wakeful.delivery.texts import Entry, digest, split
+from wakeful.domains.delivery.summary import About, failure, output_text, success, work_of
+from wakeful.domains.delivery.texts import Entry, digest, split
 from wakeful.errors import InvalidSetting
 
 NOW = int(datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp() * 1000)

@@ -9,16 +9,16 @@ import pytest
 
 from tests.delivery.targets import NIGHT, Target, one, refusing, sending_to, stored
 from tests.kernel.scene import at, virtual
-from wakeful.delivery import Post, enqueue
-from wakeful.delivery.chat import pairing
-from wakeful.delivery.chat.receiving import Account, Update, take_lease
-from wakeful.delivery.chat.receiving import take as receive
-from wakeful.delivery.chat.tables import Chats, Person
-from wakeful.delivery.outbox import release_pending, requeue, requeue_all
-from wakeful.delivery.rules import Tried
-from wakeful.delivery.sending import record, take
-from wakeful.delivery.tables import ConnectorRow, Outbox
-from wakeful.delivery.views import delivery_number
+from wakeful.domains.delivery import Post, enqueue
+from wakeful.domains.delivery.chat import pairing
+from wakeful.domains.delivery.chat.receiving import Account, Update, take_lease
+from wakeful.domains.delivery.chat.receiving import take as receive
+from wakeful.domains.delivery.chat.tables import Chats, Person
+from wakeful.domains.delivery.outbox import release_pending, requeue, requeue_all
+from wakeful.domains.delivery.rules import Tried
+from wakeful.domains.delivery.sending import record, take
+from wakeful.domains.delivery.tables import ConnectorRow, Outbox
+from wakeful.domains.delivery.views import delivery_number
 
 
 @pytest.mark.promise("A8")

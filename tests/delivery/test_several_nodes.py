@@ -9,8 +9,8 @@ import pytest
 from tests.delivery.targets import known, stored
 from tests.store.postgres_server import emptied_url
 from wakeful import Scheduler
-from wakeful.delivery.local import CallConnector
-from wakeful.delivery.rules import Rules
+from wakeful.domains.delivery.local import CallConnector
+from wakeful.domains.delivery.rules import Rules
 
 PATIENCE = 30
 

@@ -13,16 +13,25 @@ import pytest
 from tests.delivery.targets import Target, refusing, sending_to, stored
 from tests.kernel.scene import virtual
 from wakeful import Retention, ids
-from wakeful.delivery import Post, enqueue, role_of
-from wakeful.delivery.chat.buttons import NotPressed, button, press
-from wakeful.delivery.chat.receiving import LEASE_MS, Account, Update, give_up_lease, refuse, skip, take, take_lease
-from wakeful.delivery.chat.tables import Chats, Person, ReceiverRow
-from wakeful.delivery.connector import Message
-from wakeful.delivery.local import CommandConnector
-from wakeful.delivery.outbox import NO_CONNECTOR, attempt_at, hasten
-from wakeful.delivery.tables import AttemptRow, ConnectorRow, Outbox
-from wakeful.delivery.telegram.polling import read_update
-from wakeful.delivery.views import delivery_number
+from wakeful.domains.delivery import Post, enqueue, role_of
+from wakeful.domains.delivery.chat.buttons import NotPressed, button, press
+from wakeful.domains.delivery.chat.receiving import (
+    LEASE_MS,
+    Account,
+    Update,
+    give_up_lease,
+    refuse,
+    skip,
+    take,
+    take_lease,
+)
+from wakeful.domains.delivery.chat.tables import Chats, Person, ReceiverRow
+from wakeful.domains.delivery.connector import Message
+from wakeful.domains.delivery.local import CommandConnector
+from wakeful.domains.delivery.outbox import NO_CONNECTOR, attempt_at, hasten
+from wakeful.domains.delivery.tables import AttemptRow, ConnectorRow, Outbox
+from wakeful.domains.delivery.telegram.polling import read_update
+from wakeful.domains.delivery.views import delivery_number
 from wakeful.kernel.engine.alerts import close_alert
 from wakeful.store.records import NodeRow
 

@@ -12,10 +12,10 @@ from tests.delivery.bots import BOB, Heard, eventually, offer, on, paired, taken
 from tests.delivery.targets import stored
 from tests.store.postgres_server import emptied_url
 from wakeful import Scheduler
-from wakeful.delivery import Post, enqueue
-from wakeful.delivery.chat import pairing
-from wakeful.delivery.chat.tables import Chats, Person
-from wakeful.delivery.tables import Outbox
+from wakeful.domains.delivery import Post, enqueue
+from wakeful.domains.delivery.chat import pairing
+from wakeful.domains.delivery.chat.tables import Chats, Person
+from wakeful.domains.delivery.tables import Outbox
 from wakeful.kernel.domain import Domain
 
 # -- pairing -----------------------------------------------------------------------------------------------------------
@@ -177,7 +177,7 @@ def test_whom_the_file_lets_in_no_more_is_forgotten(tmp_path, bot):
 @pytest.mark.promise("A10")
 def test_of_two_nodes_one_polls_and_the_other_takes_over(tmp_path, monkeypatch, bot):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr("wakeful.delivery.telegram.polling.WAIT_S", 0.1)
+    monkeypatch.setattr("wakeful.domains.delivery.telegram.polling.WAIT_S", 0.1)
     url = emptied_url()
 
     async def main():
@@ -219,7 +219,7 @@ def test_a_wrong_token_is_an_alert_that_shows_no_token(tmp_path, bot, caplog):
 
 
 def test_another_poller_is_an_alert_that_closes_when_it_is_gone(tmp_path, monkeypatch, bot):
-    monkeypatch.setattr("wakeful.delivery.telegram.polling.WAIT_S", 0.05)
+    monkeypatch.setattr("wakeful.domains.delivery.telegram.polling.WAIT_S", 0.05)
 
     async def main():
         conflict = (409, "Conflict: terminated by other getUpdates request")
@@ -267,7 +267,7 @@ def test_a_domain_hears_each_message_once_in_the_transaction_that_receives_it(tm
             fails.append(message.id)
             raise RuntimeError("broken")
 
-    monkeypatch.setattr("wakeful.delivery.chat.receiving.domains", lambda: (Domain("sample", hears=hears),))
+    monkeypatch.setattr("wakeful.domains.delivery.chat.receiving.domains", lambda: (Domain("sample", hears=hears),))
 
     async def main():
         async with on(f"sqlite:///{tmp_path}/t.db", bot, allow_from=[ZOE]) as scheduler:

@@ -9,9 +9,9 @@ import pytest
 from tests.delivery.bot_server import PATIENCE, ZOE
 from tests.delivery.bots import BOB, Heard, eventually, offer, on, post, wait, waits
 from wakeful import Manual
-from wakeful.alerts import configure
-from wakeful.delivery import button
-from wakeful.delivery.chat.tables import Chats
+from wakeful.domains.alerts import configure
+from wakeful.domains.delivery import button
+from wakeful.domains.delivery.chat.tables import Chats
 
 
 @pytest.mark.promise("X8")

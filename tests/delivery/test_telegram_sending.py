@@ -9,9 +9,9 @@ import pytest
 
 from tests.delivery.bot_server import TOKEN, ZOE
 from wakeful.clock import SystemClock
-from wakeful.delivery.connector import Message
-from wakeful.delivery.sending import attempt
-from wakeful.delivery.telegram.connector import TelegramConnector
+from wakeful.domains.delivery.connector import Message
+from wakeful.domains.delivery.sending import attempt
+from wakeful.domains.delivery.telegram.connector import TelegramConnector
 
 
 def send(bot, text, title=None, **more):

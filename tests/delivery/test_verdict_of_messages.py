@@ -7,8 +7,8 @@ import pytest
 from tests.delivery.targets import Target, raising, sending_to
 from tests.kernel.scene import virtual
 from wakeful import Every
-from wakeful.delivery.connector import Permanent
-from wakeful.delivery.outbox import requeue_all
+from wakeful.domains.delivery.connector import Permanent
+from wakeful.domains.delivery.outbox import requeue_all
 from wakeful.kernel.loop.config import Tuning
 
 

@@ -11,9 +11,9 @@ import pytest
 from tests.kernel.scene import at, failing, virtual
 from tests.store.postgres_server import emptied_url
 from wakeful import Every, JobExists, Scheduler
-from wakeful.fleet.applying import Fleet, TooMuchRemoved, apply_fleet, plan_fleet
-from wakeful.fleet.planning import Terms, Wanted
-from wakeful.fleet.tables import Fleets
+from wakeful.domains.files.applying import Fleet, TooMuchRemoved, apply_fleet, plan_fleet
+from wakeful.domains.files.planning import Terms, Wanted
+from wakeful.domains.files.tables import Fleets
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.triggers import After, Cron, Once
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wakeful.fleet.planning import Owned, Terms, Wanted, make_plan
+from wakeful.domains.files.planning import Owned, Terms, Wanted, make_plan
 from wakeful.kernel.hooks import Draft
 from wakeful.kernel.rules.policy import trigger_text
 from wakeful.store.records import JobDef, JobState

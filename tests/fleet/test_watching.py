@@ -11,11 +11,11 @@ from tests.fleet.test_planning import HOUR, NOW, owned, wanted
 from tests.kernel.scene import virtual
 from wakeful import Once
 from wakeful.config.entries import Entry, FleetFile
+from wakeful.domains.files import CONFIG_ALERT
+from wakeful.domains.files.applying import place_of
+from wakeful.domains.files.planning import Terms, make_plan
+from wakeful.domains.files.watching import FileWatch, _notes_on
 from wakeful.errors import InvalidSetting, StoreError
-from wakeful.fleet import CONFIG_ALERT
-from wakeful.fleet.applying import place_of
-from wakeful.fleet.planning import Terms, make_plan
-from wakeful.fleet.watching import FileWatch, _notes_on
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.triggers.moments import from_ms

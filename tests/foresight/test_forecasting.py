@@ -11,7 +11,7 @@ import pytest
 from tests.agents.virtual_agents import VirtualAgents, agent
 from tests.kernel.scene import at, virtual
 from wakeful import After, Cron, Every, Interval, NewJob, NotFound, Once
-from wakeful.agents import Reply
+from wakeful.domains.agents import Reply
 from wakeful.foresight.forecasting import day_bounds, forecast
 from wakeful.foresight.question import Question, Setup
 from wakeful.foresight.simulating import simulate

@@ -13,14 +13,18 @@ TOP = "__init__"
 REFERENCE = re.compile(r"wakeful(?:\.\w+)+:\w+")
 """`module:name`: an import that is made when it is needed."""
 
-DOMAINS = {module.split(".")[1] for module in MODULES}
+GROUPS = ("kernel", "domains", "surfaces")
+"""Folders whose folders are rooms."""
+
+DOMAINS = {f"domains/{module.split('.')[2]}" for module in MODULES}
+SURFACES = {f"surfaces/{path.parent.name}" for path in PACKAGE.glob("surfaces/*/__init__.py")}
 
 
 def room_of(name: str) -> str:
-    """The room of a dotted name below `wakeful`: a folder or a file at the top; the kernel's folders are rooms."""
+    """The room of a dotted name below `wakeful`: a folder or a file at the top, or a folder of a group."""
     _, first, second, *_ = [*name.split("."), "", ""]
-    if first == "kernel" and (PACKAGE / "kernel" / second).is_dir() and second:
-        return f"kernel/{second}"
+    if first in GROUPS and (PACKAGE / first / second).is_dir() and second:
+        return f"{first}/{second}"
     if first and ((PACKAGE / first).is_dir() or (PACKAGE / f"{first}.py").is_file()):
         return first
     return TOP

@@ -27,9 +27,10 @@ class Module:
 
     @property
     def room(self) -> str:
-        """The package it belongs to: `kernel` for wakeful.kernel.loop.loop, `__init__` for the top level."""
+        """The package it belongs to: `kernel` for wakeful.kernel.loop.loop, `cli` for wakeful.surfaces.cli.app."""
         _, _, rest = self.name.partition(".")
-        return rest.partition(".")[0] or "__init__"
+        first, _, inner = rest.partition(".")
+        return (inner if first in ("domains", "surfaces") else rest).partition(".")[0] or "__init__"
 
     def at(self, line: int) -> str:
         return f"{self.path.relative_to(ROOT)}:{line}"

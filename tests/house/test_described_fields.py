@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from wakeful import Scheduler
-from wakeful.api.app import create_app
-from wakeful.api.vocabulary import FIELDS, PARAMETERS
 from wakeful.routing.settings import ServerSettings
+from wakeful.surfaces.api.app import create_app
+from wakeful.surfaces.api.vocabulary import FIELDS, PARAMETERS
 
 NEVER_SHOWN = {"cursor", "token"}  # what one server gives, and no other knows
 

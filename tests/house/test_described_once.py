@@ -10,23 +10,23 @@ import pytest
 
 from tests.agents.virtual_agents import agent
 from tests.house.source import ROOT
-from wakeful.agents.agents_file import entries_of
-from wakeful.agents.configuration import AgentSchedule
-from wakeful.api.definitions import new_job
-from wakeful.api.vocabulary import FIELDS as WORDS
-from wakeful.cli import command_tree
-from wakeful.cli.completing import candidates
-from wakeful.cli.definition import command_payload, job_options, request_payload, trigger_data
-from wakeful.cli.fields import OF_KINDS, flags
 from wakeful.config.entries import Setting, forms, read_entry
 from wakeful.config.job_schema import job_schema
 from wakeful.config.loading import json_schema
+from wakeful.domains.agents.agents_file import entries_of
+from wakeful.domains.agents.configuration import AgentSchedule
 from wakeful.errors import SchedulerError
 from wakeful.fields import Field
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.rules.option_fields import OPTIONS, JobOptions, OptionValues
 from wakeful.kernel.rules.options import as_written, read_options
 from wakeful.routing.models import JobCreate, JobPatch, JobPut
+from wakeful.surfaces.api.definitions import new_job
+from wakeful.surfaces.api.vocabulary import FIELDS as WORDS
+from wakeful.surfaces.cli import command_tree
+from wakeful.surfaces.cli.completing import candidates
+from wakeful.surfaces.cli.definition import command_payload, job_options, request_payload, trigger_data
+from wakeful.surfaces.cli.fields import OF_KINDS, flags
 from wakeful.triggers import trigger_from_data
 from wakeful.triggers.fields import BESIDE, BY_WORD, OF_PINGS, PING, RHYTHMS, keyword
 

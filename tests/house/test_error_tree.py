@@ -34,7 +34,7 @@ def defined():
     ]
     found = {"SchedulerError": (None, "errors")}
     while more := {
-        name: (bases[0], module.removeprefix("wakeful.").replace(".", "/"))
+        name: (bases[0], re.sub(r"^wakeful\.(domains\.|surfaces\.)?", "", module).replace(".", "/"))
         for name, bases, module in classes
         if bases and bases[0] in found and name not in found
     }:

@@ -7,7 +7,7 @@ import re
 
 import pytest
 
-from tests.house.rooms import DOMAINS, circle, current, drawn, free_for_all, ordered, room_of, used_by
+from tests.house.rooms import DOMAINS, SURFACES, circle, current, drawn, free_for_all, ordered, room_of, used_by
 from tests.house.source import Module, modules, read_module
 
 FOREIGN = re.compile(r"\b(HTTP|http|headers|body_hash|POST|GET|PUT|PATCH|prompt)\b")
@@ -27,7 +27,7 @@ def wrong_imports(module: Module) -> list[str]:
             found.append(f"{module.at(line)}: docs/architecture.md does not show the room {own!r}")
         elif own in free_for_all() or order.index(room) < order.index(own):
             found.append(f"{module.at(line)}: {name}: {own} lies below {room}; turn the arrow round")
-        elif {own, room} <= DOMAINS and name.count(".") > len(("wakeful", room)):
+        elif {own, room} <= DOMAINS and name.count(".") > len(("wakeful", "domains", "its name")):
             found.append(f"{module.at(line)}: {name}: {own} may use what {room} offers, not its insides")
     return found
 
@@ -44,7 +44,7 @@ def test_the_architecture_shows_every_room_with_those_it_uses():
     graph, beside = current(), free_for_all()
     wanted = {room: used - beside for room, used in graph.items() if room not in beside}
     order = [room for room in ordered(graph) if room in wanted]
-    text = "\n".join(f"{room:16} : {' '.join(sorted(wanted[room]))}".rstrip() for room in order)
+    text = "\n".join(f"{room:17} : {' '.join(sorted(wanted[room]))}".rstrip() for room in order)
     assert drawn() == wanted, f"docs/architecture.md should show:\n{text}"
     above = {room: set(list(drawn())[: place + 1]) for place, room in enumerate(drawn())}
     assert {room: used & above[room] for room, used in drawn().items() if used & above[room]} == {}
@@ -52,7 +52,7 @@ def test_the_architecture_shows_every_room_with_those_it_uses():
 
 @pytest.mark.promise("H18")
 def test_a_domain_uses_no_surface_and_the_kernel_no_domain():
-    graph, below = current(), {"__init__", "api", "cli"}
+    graph, below = current(), {"__init__", *SURFACES}
     assert {room: used & below for room, used in graph.items() if room in DOMAINS and used & below} == {}
     kernel = {room: used & DOMAINS for room, used in graph.items() if room.startswith(("kernel", "store", "scheduler"))}
     assert kernel
@@ -77,26 +77,26 @@ def test_the_kernel_has_no_word_for_how_it_is_asked():
         ("kernel/engine/turn.py", "from wakeful.kernel.actions.runs import release_runs", False),
         ("kernel/actions/runs.py", "from wakeful.kernel.views import history", False),
         ("kernel/rules/settle.py", "from wakeful.kernel.context import Context", False),
-        ("kernel/loop/loop.py", "from wakeful.agents import wake", False),
-        ("kernel/loop/loop.py", "import wakeful.api.app", False),
+        ("kernel/loop/loop.py", "from wakeful.domains.agents import wake", False),
+        ("kernel/loop/loop.py", "import wakeful.surfaces.api.app", False),
         ("kernel/loop/loop.py", "from wakeful import Scheduler", False),
-        ("kernel/loop/loop.py", "from ...workflows import phases", False),
+        ("kernel/loop/loop.py", "from ...domains.workflows import phases", False),
         ("kernel/loop/loop.py", "from .policy import settle", True),
         ("kernel/loop/__init__.py", "from .loop import Engine", True),
-        ("kernel/loop/loop.py", "def late():\n    from wakeful.cli import main", False),
-        ("kernel/loop/loop.py", 'late = "wakeful.agents.wake:wake"', False),
+        ("kernel/loop/loop.py", "def late():\n    from wakeful.surfaces.cli import main", False),
+        ("kernel/loop/loop.py", 'late = "wakeful.domains.agents.wake:wake"', False),
         ("store/sqlite.py", "from wakeful.kernel.run import Run", False),
         ("errors.py", "from wakeful.store import Store", False),
-        ("agents/wake.py", "from wakeful.delivery import enqueue", True),
-        ("agents/wake.py", "from wakeful.delivery.outbox import enqueue", False),
-        ("agents/wake.py", "from wakeful.agents.session import Session", True),
-        ("agents/routes.py", "from wakeful.routing import auth", True),
-        ("agents/routes.py", "from wakeful.api import app", False),
-        ("agents/commands.py", "def late():\n    from wakeful.cli import main", False),
-        ("agents/commands.py", "if TYPE_CHECKING:\n    from wakeful.cli.app import app", False),
-        ("cli/serve.py", "from wakeful.api import app", True),
+        ("domains/agents/wake.py", "from wakeful.domains.delivery import enqueue", True),
+        ("domains/agents/wake.py", "from wakeful.domains.delivery.outbox import enqueue", False),
+        ("domains/agents/wake.py", "from wakeful.domains.agents.session import Session", True),
+        ("domains/agents/routes.py", "from wakeful.routing import auth", True),
+        ("domains/agents/routes.py", "from wakeful.surfaces.api import app", False),
+        ("domains/agents/commands.py", "def late():\n    from wakeful.surfaces.cli import main", False),
+        ("domains/agents/commands.py", "if TYPE_CHECKING:\n    from wakeful.surfaces.cli.app import app", False),
+        ("surfaces/cli/serve.py", "from wakeful.surfaces.api import app", True),
         ("testing.py", "from wakeful.cli import main", False),
-        ("__init__.py", "from wakeful.workflows import Workflow", True),
+        ("__init__.py", "from wakeful.domains.workflows import Workflow", True),
         ("__init__.py", "from wakeful.cli import main", False),
     ],
 )

@@ -11,7 +11,7 @@ from tests.house.source import PACKAGE, ROOT
 
 GUIDES = ["CONTRIBUTING.md", "docs/architecture.md", "docs/extending.md", "docs/glossary.md", "docs/states.md"]
 #: Where a path in a guide may begin.
-BASES = (ROOT, PACKAGE, ROOT / "docs")
+BASES = (ROOT, PACKAGE, PACKAGE / "domains", PACKAGE / "surfaces", ROOT / "docs")
 #: Files that users have, not we.
 OF_USERS = {"wakeful.yaml"}
 

@@ -12,14 +12,14 @@ from tests.house.source import Module, modules, read_module
 
 SEARCHES = {"compile", "search", "match", "fullmatch", "split", "findall", "finditer", "sub", "subn", "template"}
 OURS = {
-    ("wakeful.agents.registry", "EVENT_LABEL"): "a constant of another module",
+    ("wakeful.domains.agents.registry", "EVENT_LABEL"): "a constant of another module",
     ("wakeful.store.address", "_KEYWORD"): "made of the names that PostgreSQL has for parts of an address",
-    ("wakeful.agents.runners.judging", "sign"): "of a preset; one of a user is a Pattern",
-    ("wakeful.agents.runners.output", "form.apology"): "of a preset",
-    ("wakeful.agents.runners.plain_text", "form.said"): "of a preset",
-    ("wakeful.agents.runners.plain_text", "form.trouble"): "of a preset",
-    ("wakeful.agents.runners.plain_text", "form.counted"): "of a preset",
-    ("wakeful.command.capture", "b'|'.join(map(re.escape, self._secrets))"): "escaped texts",
+    ("wakeful.domains.agents.runners.judging", "sign"): "of a preset; one of a user is a Pattern",
+    ("wakeful.domains.agents.runners.output", "form.apology"): "of a preset",
+    ("wakeful.domains.agents.runners.plain_text", "form.said"): "of a preset",
+    ("wakeful.domains.agents.runners.plain_text", "form.trouble"): "of a preset",
+    ("wakeful.domains.agents.runners.plain_text", "form.counted"): "of a preset",
+    ("wakeful.domains.command.capture", "b'|'.join(map(re.escape, self._secrets))"): "escaped texts",
     ("wakeful.store.postgres_errors", "self.words"): "of a table in that module",
 }
 

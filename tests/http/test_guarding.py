@@ -6,9 +6,9 @@ import json
 
 import pytest
 
+from wakeful.domains.http.guarding import check_writer
+from wakeful.domains.http.secrets import redacted_url
 from wakeful.errors import NotAllowed
-from wakeful.http.guarding import check_writer
-from wakeful.http.secrets import redacted_url
 from wakeful.kernel.hooks import Writer
 from wakeful.outbound import OutboundPolicy
 from wakeful.store.records import JobDef

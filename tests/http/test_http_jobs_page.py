@@ -13,7 +13,7 @@ import yaml
 from tests.cli.terminal import Terminal
 from tests.cli.test_documentation import first_words
 from wakeful.config.schema import config_model
-from wakeful.http.spec import _CHECKS
+from wakeful.domains.http.spec import _CHECKS
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "http-jobs.md").read_text(encoding="utf-8")
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from wakeful.domains.http.secrets import redacted, redacted_url, secret_values, without
+from wakeful.domains.http.spec import RequestSpec
 from wakeful.errors import InvalidJob
-from wakeful.http.secrets import redacted, redacted_url, secret_values, without
-from wakeful.http.spec import RequestSpec
 
 URL = "https://example.org/"
 

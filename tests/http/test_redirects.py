@@ -11,10 +11,10 @@ import pytest
 from tests.http.targets import target
 from tests.http.test_requests import ask
 from wakeful.clock import SystemClock
+from wakeful.domains.http import HttpSettings
+from wakeful.domains.http.sending import Sender, SendingFailed
+from wakeful.domains.http.spec import RequestSpec
 from wakeful.errors import OutboundRefused
-from wakeful.http import HttpSettings
-from wakeful.http.sending import Sender, SendingFailed
-from wakeful.http.spec import RequestSpec
 from wakeful.outbound import OutboundPolicy
 
 

@@ -6,8 +6,8 @@ import pytest
 
 from tests.http.test_requests import ask
 from wakeful.config.entries import Setting, forms, read_entry
+from wakeful.domains.http.spec import RequestSpec
 from wakeful.errors import InvalidJob
-from wakeful.http.spec import RequestSpec
 
 TOKEN = "a-long-secret-value"  # noqa: S105 - of no one
 

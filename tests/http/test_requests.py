@@ -10,8 +10,8 @@ import pytest
 
 from tests.http.targets import GIGABYTE
 from wakeful import Every, Scheduler
-from wakeful.http import HttpSettings, install
-from wakeful.http.answer import Reply, body_text
+from wakeful.domains.http import HttpSettings, install
+from wakeful.domains.http.answer import Reply, body_text
 
 
 def ask(payload, settings=None, **options):

@@ -8,8 +8,8 @@ import httpx
 import pytest
 
 from wakeful import Every, Scheduler
-from wakeful.http import HttpSettings, install
-from wakeful.http.answer import retry_at
+from wakeful.domains.http import HttpSettings, install
+from wakeful.domains.http.answer import retry_at
 from wakeful.testing import VirtualClock, run
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from wakeful.command.run import CommandLimits, run_command
-from wakeful.command.spec import CommandSpec
+from wakeful.domains.command.run import CommandLimits, run_command
+from wakeful.domains.command.spec import CommandSpec
 
 QUICK = CommandLimits(grace=0.2, drain=0.1)
 PATIENT = CommandLimits(grace=30.0, drain=30.0)

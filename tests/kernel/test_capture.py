@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.command.capture import SHORTEST_SECRET, Excerpt, Redactor
-from wakeful.command.log_file import LogFile, MarkedLines
+from wakeful.domains.command.capture import SHORTEST_SECRET, Excerpt, Redactor
+from wakeful.domains.command.log_file import LogFile, MarkedLines
 
 chunks = st.lists(st.binary(max_size=40), max_size=12)
 

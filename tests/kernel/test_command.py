@@ -9,8 +9,8 @@ import sys
 import pytest
 
 from tests.kernel.commanding import RUN, descriptors, python, sh
-from wakeful.command.result import CommandFailed, CommandResult
-from wakeful.command.spec import CommandSpec
+from wakeful.domains.command.result import CommandFailed, CommandResult
+from wakeful.domains.command.spec import CommandSpec
 from wakeful.errors import InvalidJob, SchedulerError
 
 # What a payload may say

@@ -15,11 +15,11 @@ import uuid
 import pytest
 
 from tests.kernel.commanding import PATIENT, QUICK, RUN, WHOLE_GROUP, descriptors, python, sh
-from wakeful.command.leftovers import kill_leftover, start_of
-from wakeful.command.process_group import exit_by_thread
-from wakeful.command.result import CommandFailed, CommandResult, CommandTimedOut
-from wakeful.command.run import CommandLimits, run_command
-from wakeful.command.spec import CommandSpec
+from wakeful.domains.command.leftovers import kill_leftover, start_of
+from wakeful.domains.command.process_group import exit_by_thread
+from wakeful.domains.command.result import CommandFailed, CommandResult, CommandTimedOut
+from wakeful.domains.command.run import CommandLimits, run_command
+from wakeful.domains.command.spec import CommandSpec
 from wakeful.errors import SchedulerError
 
 # Nothing outlives it
@@ -234,8 +234,8 @@ def test_an_end_is_noticed_where_the_kernel_has_no_handle_for_processes():
 SCHEDULER = """
 import asyncio, sys
 from pathlib import Path
-from wakeful.command.run import run_command
-from wakeful.command.spec import CommandSpec
+from wakeful.domains.command.run import run_command
+from wakeful.domains.command.spec import CommandSpec
 script, cwd, log_path, run_id = sys.argv[1:]
 spec = CommandSpec(("sh", "-c", script), cwd=cwd)
 asyncio.run(run_command(spec, run_env={"WAKEFUL_RUN_ID": run_id}, log_path=Path(log_path)))
@@ -325,7 +325,7 @@ def test_a_scheduler_started_by_the_command_it_recovers_does_not_kill_itself(tmp
     script = f"""
 import os
 from pathlib import Path
-from wakeful.command.leftovers import kill_leftover, start_of
+from wakeful.domains.command.leftovers import kill_leftover, start_of
 import json
 Path({str(note)!r}).write_text(json.dumps({{"pid": os.getpid(), "started": start_of(os.getpid())}}))
 assert kill_leftover(Path({str(log_path)!r})) is False

@@ -12,8 +12,8 @@ import sys
 import pytest
 
 from tests.kernel.commanding import PATIENT, RUN, python, sh
-from wakeful.command.run import CommandLimits, run_command
-from wakeful.command.spec import CommandSpec
+from wakeful.domains.command.run import CommandLimits, run_command
+from wakeful.domains.command.spec import CommandSpec
 
 # What it prints
 

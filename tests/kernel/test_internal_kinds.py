@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from tests.kernel.scene import at, virtual
 from wakeful import Every, Manual, NewJob, Once, Wait
-from wakeful.cli.doctor import _look as doctor_look
-from wakeful.cli.times import next_starts
 from wakeful.kernel.kinds import Kind
 from wakeful.store.jobs import JobFilter
+from wakeful.surfaces.cli.doctor import _look as doctor_look
+from wakeful.surfaces.cli.times import next_starts
 
 POST = Kind("post", internal=True)
 

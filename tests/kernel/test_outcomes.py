@@ -8,8 +8,8 @@ import pytest
 
 from tests.kernel.scene import at, virtual
 from wakeful import Cron, Defer, Every, InvalidJob, Manual, Noop, Once, ScheduleTriggerError, Skip, Wait
-from wakeful.agents.client import NoSessionServer
-from wakeful.command.result import CommandFailed
+from wakeful.domains.agents.client import NoSessionServer
+from wakeful.domains.command.result import CommandFailed
 
 
 async def one_run(scene, act, **options):

@@ -86,7 +86,7 @@ async def test_the_end_of_a_hold_sends_what_a_restore_held(scene):
         await scheduler.deliver("hello", to="phone")
 
         def restore(tx, _):
-            from wakeful.delivery.outbox import hold_pending
+            from wakeful.domains.delivery.outbox import hold_pending
 
             return hold_pending(tx)
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kernel.scene import at, virtual
 from wakeful import Cron, Every, Interval, Manual, Once
-from wakeful.cli.times import merged_starts
+from wakeful.surfaces.cli.times import merged_starts
 
 HOURS = {"start": "09:00", "end": "12:00", "timezone": "UTC"}
 

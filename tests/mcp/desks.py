@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from wakeful import ids
-from wakeful.mcp.calling import call
-from wakeful.mcp.desk import desk_of
 from wakeful.routing.auth import Caller
 from wakeful.routing.settings import ServerSettings
+from wakeful.surfaces.mcp.calling import call
+from wakeful.surfaces.mcp.desk import desk_of
 
 
 class Tools:
@@ -76,6 +76,6 @@ async def in_a_run(scene, tools, agent, deed):
 
 async def questions(scheduler):
     """The questions that wait for a person, by job: run and text."""
-    from wakeful.cli.approval import questions as waiting
+    from wakeful.surfaces.cli.approval import questions as waiting
 
     return {run.job: (run.id, run.approvals[-1]["question"]) for run in await waiting(scheduler, 100)}

@@ -8,7 +8,7 @@ from tests.alerts.test_buttons import Chat, labels, pressed, with_chat
 from tests.api.callers import Callers
 from tests.kernel.scene import virtual
 from tests.mcp.desks import Tools, questions
-from wakeful.alerts import configure
+from wakeful.domains.alerts import configure
 
 pytestmark = pytest.mark.promise("X6")
 

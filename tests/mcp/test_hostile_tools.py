@@ -9,7 +9,7 @@ import pytest
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import virtual
 from tests.mcp.desks import Tools, in_a_run, questions
-from wakeful.mcp.tools import TOOLS
+from wakeful.surfaces.mcp.tools import TOOLS
 
 pytestmark = pytest.mark.promise("X6")
 

@@ -8,7 +8,7 @@ import sys
 from tests.api.callers import Callers
 from tests.kernel.scene import virtual
 from tests.mcp.test_conversation import ENV
-from wakeful.mcp import endpoint
+from wakeful.surfaces.mcp import endpoint
 
 HIDDEN = "import sys; sys.modules['mcp'] = None; from wakeful.cli import main; sys.exit(main({words!r}))"
 

@@ -9,10 +9,10 @@ import sys
 from pathlib import Path
 
 from tests.mcp.test_conversation import ENV
-from wakeful.agents.runners.presets import PRESETS
-from wakeful.agents.self_scheduling.bounds import Bounds, bounds_of
 from wakeful.config.loading import load
-from wakeful.mcp.tools import TOOLS
+from wakeful.domains.agents.runners.presets import PRESETS
+from wakeful.domains.agents.self_scheduling.bounds import Bounds, bounds_of
+from wakeful.surfaces.mcp.tools import TOOLS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
 

@@ -13,8 +13,8 @@ import pytest
 
 from tests.agents.test_runners import Caller
 from tests.mcp.test_conversation import ENV, Served, live, wakeful
-from wakeful.agents.agents_file import entries_of
-from wakeful.agents.runners.presets import PRESETS
+from wakeful.domains.agents.agents_file import entries_of
+from wakeful.domains.agents.runners.presets import PRESETS
 from wakeful.errors import InvalidJob
 
 TOKEN, URL = "wk_run_planted", "http://127.0.0.1:7878"

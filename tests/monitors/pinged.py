@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wakeful import Every, Ping
-from wakeful.monitors import ping_key
+from wakeful.domains.monitors import ping_key
 
 DAILY = Ping(Every("24h"), grace="1h")
 

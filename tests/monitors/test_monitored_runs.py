@@ -9,8 +9,8 @@ import pytest
 from tests.kernel.scene import at, virtual
 from tests.monitors.pinged import alerts, monitor, runs, state, watch
 from wakeful import After
-from wakeful.monitors import MAX_BODY, Report, ping
-from wakeful.monitors.pinging import MAX_LOG, MOST_OPEN
+from wakeful.domains.monitors import MAX_BODY, Report, ping
+from wakeful.domains.monitors.pinging import MAX_LOG, MOST_OPEN
 
 pytestmark = pytest.mark.promise("X16")
 

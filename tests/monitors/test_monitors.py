@@ -7,7 +7,7 @@ import pytest
 from tests.kernel.scene import at, virtual
 from tests.monitors.pinged import DAILY, alerts, monitor, runs, state, watch
 from wakeful import Cron, Every, InvalidJob, InvalidTrigger, Manual, Once, Ping, ScheduleTriggerError
-from wakeful.monitors import Report, ping, ping_key, rotate_key
+from wakeful.domains.monitors import Report, ping, ping_key, rotate_key
 
 pytestmark = pytest.mark.promise("X16")
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.api.conftest import Server, client, client_for, server, token_for
 from tests.waiting import eventually
-from wakeful.monitors.routes import BURST
+from wakeful.domains.monitors.routes import BURST
 
 __all__ = ["Server", "client", "client_for", "server", "token_for"]
 

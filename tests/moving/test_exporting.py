@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from tests.store.postgres_server import postgres_url
 from wakeful import After, Cron, Every, Interval, Manual, NewJob, Once, Scheduler
-from wakeful.agents.agents_file import entries_of
+from wakeful.domains.agents.agents_file import entries_of
 from wakeful.moving import returning
 from wakeful.moving.exporting import export
 from wakeful.store.jobs import JobFilter

@@ -16,7 +16,7 @@ GOOD = """
 from datetime import timedelta
 import wakeful
 from wakeful import Context, Every, MutationResult, NewJob, Prepared, Run, Scheduler, Workflow
-from wakeful.workflows import Event, Events, PlainContext
+from wakeful.domains.workflows import Event, Events, PlainContext
 
 scheduler = Scheduler("sqlite://")
 

@@ -14,7 +14,7 @@ import pytest
 from tests.service.real_time import real
 from tests.store.postgres_server import postgres_url
 from wakeful import Manual, Scheduler, StoreLocked, sync
-from wakeful.api.server import bind
+from wakeful.surfaces.api.server import bind
 
 pytestmark = pytest.mark.promise("H9", "H11")
 
@@ -24,7 +24,7 @@ import asyncio, multiprocessing, os, sys, time
 from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime
 from wakeful import Once, Scheduler
-from wakeful.api.server import bind
+from wakeful.surfaces.api.server import bind
 
 def work():
     print(os.getpid(), flush=True)

@@ -11,16 +11,16 @@ import pytest
 
 from tests.service.real_time import PATIENCE, Gate, Watch, make, real
 from wakeful import Manual, NewJob, Once
-from wakeful.agents import SESSION
-from wakeful.agents.client import SessionClient
-from wakeful.agents.polling import Polling
-from wakeful.agents.settings import SessionSettings
-from wakeful.agents.tables import Watch as WatchedRun
-from wakeful.cli import serve_log
-from wakeful.cli.serve_log import ServeLog
+from wakeful.domains.agents import SESSION
+from wakeful.domains.agents.client import SessionClient
+from wakeful.domains.agents.polling import Polling
+from wakeful.domains.agents.settings import SessionSettings
+from wakeful.domains.agents.tables import Watch as WatchedRun
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.selections import JobSelection
 from wakeful.store.jobs import JobFilter
+from wakeful.surfaces.cli import serve_log
+from wakeful.surfaces.cli.serve_log import ServeLog
 from wakeful.testing import VirtualClock, run
 
 

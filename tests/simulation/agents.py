@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 from tests.simulation.invariants import Broken, Connection
 from tests.simulation.world import FOR_EVER, World
 from wakeful import Scheduler, SchedulerError, TransientError, ids
-from wakeful.agents import Reply, Turn, run_requests
-from wakeful.agents.hops import MOST_HOPS
-from wakeful.agents.work import NewItem, add_item
+from wakeful.domains.agents import Reply, Turn, run_requests
+from wakeful.domains.agents.hops import MOST_HOPS
+from wakeful.domains.agents.work import NewItem, add_item
 
 HEARD = ("success", "noop")
 CLERK, SMITH = "clerk", "smith"

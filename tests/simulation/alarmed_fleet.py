@@ -11,7 +11,7 @@ from tests.simulation.alarms import Phone, check_announced, check_arrived, check
 from tests.simulation.fleet import Fleet
 from tests.simulation.node import Node
 from wakeful import SchedulerError
-from wakeful.alerts import configure
+from wakeful.domains.alerts import configure
 
 SETTLE_S = 13 * 60  # the longest wait between two attempts, and a little
 

@@ -11,9 +11,9 @@ from typing import Any
 from tests.simulation.invariants import Broken, Connection
 from tests.simulation.world import FOR_EVER, World
 from wakeful import Scheduler
-from wakeful.alerts import configure
-from wakeful.delivery.connector import Permanent, Temporary, Unclear
-from wakeful.delivery.views import delivery_number
+from wakeful.domains.alerts import configure
+from wakeful.domains.delivery.connector import Permanent, Temporary, Unclear
+from wakeful.domains.delivery.views import delivery_number
 
 OPEN = {"pending", "sending", "unknown"}
 CLOSED = {"sent", "failed", "held", "expired"}

@@ -18,8 +18,8 @@ from tests.simulation.invariants import Broken, Connection
 from tests.simulation.money import check_money
 from tests.simulation.world import FOR_EVER
 from wakeful import JobNotFound, Scheduler, SchedulerError, ids
-from wakeful.agents import Reply, Turn
-from wakeful.agents.work import MOST_ATTEMPTS
+from wakeful.domains.agents import Reply, Turn
+from wakeful.domains.agents.work import MOST_ATTEMPTS
 from wakeful.kernel.engine.admission import SUSPECT_AFTER
 
 SENTRY, LEFT, RIGHT = "sentry", "left", "right"

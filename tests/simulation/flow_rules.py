@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from tests.simulation.invariants import Broken, Connection
-from wakeful.workflows.views import workflow_view
+from wakeful.domains.workflows.views import workflow_view
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction

@@ -27,9 +27,9 @@ from wakeful import (
     Unknown,
     Workflow,
 )
-from wakeful.workflows import actions, views
-from wakeful.workflows.draining import drain
-from wakeful.workflows.input_actions import ByHand, publish_by_hand
+from wakeful.domains.workflows import actions, views
+from wakeful.domains.workflows.draining import drain
+from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand
 
 NAME = "flow"
 

@@ -10,8 +10,8 @@ from typing import Any, ClassVar
 
 from tests.simulation.agents import CLERK, RUNNER, Employer
 from tests.simulation.invariants import Broken, Connection
-from wakeful.agents import Reply, Turn
-from wakeful.agents.inbound.receiving import CHAT, WEBHOOK, Inbound, Taken, TurnedAway, take
+from wakeful.domains.agents import Reply, Turn
+from wakeful.domains.agents.inbound.receiving import CHAT, WEBHOOK, Inbound, Taken, TurnedAway, take
 from wakeful.kernel.context import Context
 from wakeful.store.interface import Transaction
 

@@ -10,8 +10,8 @@ from typing import ClassVar
 from tests.simulation.alarms import Alarmed
 from tests.simulation.invariants import Broken, Connection
 from wakeful import Scheduler
-from wakeful.alerts import configure
-from wakeful.delivery.outbox import cancel, requeue, requeue_all
+from wakeful.domains.alerts import configure
+from wakeful.domains.delivery.outbox import cancel, requeue, requeue_all
 
 HOUR_MS = 3_600_000
 MORNING, EVENING = 8, 22  # an hour after quiet hours, and when they begin

@@ -16,7 +16,7 @@ from tests.simulation.threads import Work
 from wakeful import Applied, ApprovalNeeded, Interval, NotApplied, Prepared, TransientError, Unknown, Workflow
 
 if TYPE_CHECKING:
-    from wakeful.workflows import Consumer
+    from wakeful.domains.workflows import Consumer
 
 
 class Plot:

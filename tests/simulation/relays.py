@@ -16,8 +16,8 @@ from tests.simulation.agents import CLERK, SMITH
 from tests.simulation.bureau import Bureau
 from tests.simulation.invariants import Broken, Connection
 from wakeful import SchedulerError, ids
-from wakeful.agents import Reply, Turn, run_requests
-from wakeful.agents.route_models import EventIn
+from wakeful.domains.agents import Reply, Turn, run_requests
+from wakeful.domains.agents.route_models import EventIn
 
 FEWER_RIGHTS = {"untrusted": {"timeout": "1h"}}
 BLOCK = re.compile(r"<<<data ([0-9a-f]{16})\n(.*)\ndata \1>>>", re.DOTALL)

@@ -20,11 +20,11 @@ from tests.simulation.plots import PLOTS, Plot
 from tests.simulation.threads import ThreadedLoop
 from tests.simulation.world import FOR_EVER, World
 from wakeful import Scheduler, SchedulerError
-from wakeful.workflows import actions, views
-from wakeful.workflows.adding import install
-from wakeful.workflows.deploying import remove_workflow
-from wakeful.workflows.draining import drain
-from wakeful.workflows.input_actions import ByHand, publish_by_hand
+from wakeful.domains.workflows import actions, views
+from wakeful.domains.workflows.adding import install
+from wakeful.domains.workflows.deploying import remove_workflow
+from wakeful.domains.workflows.draining import drain
+from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand
 
 MOST_HELP = 60  # times that a person helps in the end, when nothing goes wrong by itself any more
 ALL: tuple[type[Plot], ...] = (*PLOTS, *CROWDED)

@@ -12,8 +12,8 @@ from tests.simulation.fleet import live_together
 from tests.simulation.inbound import Doorkeeper
 from tests.simulation.invariants import Broken
 from tests.simulation.world import live
-from wakeful.agents import kept_session, wakes, work
-from wakeful.agents.tables import AgentTables
+from wakeful.domains.agents import kept_session, wakes, work
+from wakeful.domains.agents.tables import AgentTables
 from wakeful.kernel.rules import pending
 
 FIRST, SEEDS, GROUPS = 40_000, 8, 4

@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.alarmed_fleet import AlarmedFleet
 from tests.simulation.fleet import live_together
 from tests.simulation.invariants import Broken
-from wakeful.delivery import outbox
+from wakeful.domains.delivery import outbox
 
 SEEDS = range(40_000, 40_002)
 STEPS = 25

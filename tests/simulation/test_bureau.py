@@ -7,11 +7,11 @@ import pytest
 from tests.simulation.bureau import HOURS, Archive, Bureau, Evening, Heartless
 from tests.simulation.invariants import Broken
 from tests.simulation.world import live
-from wakeful.agents import defining, session_lanes, tables, wakes, work
-from wakeful.agents.belongings import moving
-from wakeful.agents.budgets import spending
-from wakeful.agents.budgets.rules import Charge
-from wakeful.agents.tables import AgentTables
+from wakeful.domains.agents import defining, session_lanes, tables, wakes, work
+from wakeful.domains.agents.belongings import moving
+from wakeful.domains.agents.budgets import spending
+from wakeful.domains.agents.budgets.rules import Charge
+from wakeful.domains.agents.tables import AgentTables
 
 FIRST, STEPS, FEW = 60_000, 80, 6
 
@@ -37,7 +37,7 @@ def test_whoever_leaves_and_comes_back_what_was_asked_of_agents_is_done_in_their
 @pytest.mark.promise("A2")
 def test_it_finds_a_heartbeat_outside_its_hours(monkeypatch: pytest.MonkeyPatch) -> None:
     assert _breaks(1, Evening) == ""
-    monkeypatch.setattr("wakeful.agents.hours.opening_of", lambda _tx, _agent: None)
+    monkeypatch.setattr("wakeful.domains.agents.hours.opening_of", lambda _tx, _agent: None)
     assert "A2:" in _breaks(kind=Evening)
 
 
@@ -58,7 +58,7 @@ def test_it_finds_a_session_that_is_deleted_before_its_next_use(monkeypatch: pyt
 @pytest.mark.promise("C4")
 def test_it_finds_two_runs_in_one_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_lanes, "lanes_of_agent", lambda *_: ())
-    monkeypatch.setattr("wakeful.agents.defining.SESSIONS", ("persistent", "ephemeral", "desk"))
+    monkeypatch.setattr("wakeful.domains.agents.defining.SESSIONS", ("persistent", "ephemeral", "desk"))
     assert "C4:" in _breaks()
 
 

@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.flows import Flowing
 from tests.simulation.invariants import Broken
 from tests.simulation.world import live
-from wakeful.workflows import hooks, phases
+from wakeful.domains.workflows import hooks, phases
 
 FIRST, SEEDS, GROUPS = 40_000, 12, 3
 

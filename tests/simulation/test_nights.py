@@ -7,9 +7,9 @@ import pytest
 from tests.simulation.invariants import Broken
 from tests.simulation.nights import Nightly
 from tests.simulation.world import live
-from wakeful.delivery import digests, texts
-from wakeful.delivery.tables import DeliveryRow, Outbox
-from wakeful.delivery.texts import Entry, Part
+from wakeful.domains.delivery import digests, texts
+from wakeful.domains.delivery.tables import DeliveryRow, Outbox
+from wakeful.domains.delivery.texts import Entry, Part
 
 FIRST, SEEDS, GROUPS, STEPS = 60_000, 12, 6, 60
 

@@ -7,8 +7,8 @@ import pytest
 from tests.simulation.invariants import Broken
 from tests.simulation.relays import Relays
 from tests.simulation.world import live
-from wakeful.agents import asking, finishing, hops
-from wakeful.agents.waking import Event
+from wakeful.domains.agents import asking, finishing, hops
+from wakeful.domains.agents.waking import Event
 
 FIRST, STEPS = 70_000, 60
 

@@ -10,13 +10,13 @@ from tests.simulation.invariants import Broken
 from tests.simulation.tangles import ALL, Tangled
 from tests.simulation.world import live
 from wakeful import Noop
-from wakeful.workflows import adding, checkpoints, cut_off, deploying, handler_context, hooks, views, working
-from wakeful.workflows.approving import Approval, Seen
-from wakeful.workflows.handler_context import HandlerContext
-from wakeful.workflows.running import Attempt
-from wakeful.workflows.tables import Workflows
-from wakeful.workflows.topics.peeking import Events
-from wakeful.workflows.turns import rounds
+from wakeful.domains.workflows import adding, checkpoints, cut_off, deploying, handler_context, hooks, views, working
+from wakeful.domains.workflows.approving import Approval, Seen
+from wakeful.domains.workflows.handler_context import HandlerContext
+from wakeful.domains.workflows.running import Attempt
+from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.topics.peeking import Events
+from wakeful.domains.workflows.turns import rounds
 
 FIRST, MOST = 50_000, 25  # of each plot: two hundred worlds of all
 

@@ -10,8 +10,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
+from wakeful.domains.workflows import threads
 from wakeful.testing import VirtualLoop
-from wakeful.workflows import threads
 
 
 class Work:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.store.samples import NOW, end, job, run
-from wakeful.agents.inbound import domain
-from wakeful.agents.inbound.tables import RequestRow, Requests
+from wakeful.domains.agents.inbound import domain
+from wakeful.domains.agents.inbound.tables import RequestRow, Requests
 from wakeful.errors import StoreError
 
 

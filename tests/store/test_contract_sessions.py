@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from tests.store.samples import NOW, job, run
-from wakeful.agents import domain
-from wakeful.agents.tables import KeptSession, Sessions, Watch
+from wakeful.domains.agents import domain
+from wakeful.domains.agents.tables import KeptSession, Sessions, Watch
 from wakeful.store.reports import Report
 
 

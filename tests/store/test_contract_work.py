@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.store.samples import NOW
-from wakeful.agents.sources.tables import SourceTables
-from wakeful.agents.tables import AgentTables, WorkItem
-from wakeful.workflows.tables import WorkflowRow, Workflows
+from wakeful.domains.agents.sources.tables import SourceTables
+from wakeful.domains.agents.tables import AgentTables, WorkItem
+from wakeful.domains.workflows.tables import WorkflowRow, Workflows
 
 INBOX = "directory:/inbox"
 

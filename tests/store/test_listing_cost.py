@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.store.samples import NOW, OpenStore, job, run
-from wakeful.agents.inbound.tables import Requests
 from wakeful.clock import VirtualClock
+from wakeful.domains.agents.inbound.tables import Requests
 from wakeful.store.jobs import JobFilter
 
 FEW, MANY = 200, 4000

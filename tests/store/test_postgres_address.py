@@ -11,9 +11,9 @@ from tests.cli.terminal import Terminal
 from tests.service.real_time import real
 from tests.store.postgres_server import postgres_url
 from wakeful import Scheduler
-from wakeful.api.server import first_token
 from wakeful.errors import StoreUnusable
 from wakeful.store.postgres_address import Address
+from wakeful.surfaces.api.server import first_token
 
 SECRETS = "password=s3cr%40et&sslpassword=s3cret2"
 VARIABLES = ("PGHOST", "PGHOSTADDR", "PGPORT", "PGDATABASE", "PGSERVICE", "PGOPTIONS")

@@ -18,8 +18,8 @@ import pytest
 from tests.store.postgres_server import postgres_url
 from tests.store.samples import NOW, OpenStore, end
 from tests.store.samples import run as new_run
-from wakeful.agents.inbound.tables import Requests
 from wakeful.clock import VirtualClock
+from wakeful.domains.agents.inbound.tables import Requests
 from wakeful.store.jobs import JobFilter
 from wakeful.store.records import RunDetails
 

@@ -10,9 +10,9 @@ import pytest
 from tests.service.real_time import Watch, real
 from tests.store.postgres_server import postgres_url
 from wakeful import ApprovalNeeded, Every, JobExists, Manual, NewJob, Scheduler, ScheduleTriggerError
-from wakeful.api.feed import Feed
 from wakeful.kernel.actions.authorized import Rights
 from wakeful.kernel.actions.idempotency import IdempotentRequest, Replayed
+from wakeful.surfaces.api.feed import Feed
 
 RIGHTS = Rights("ana")
 

@@ -10,11 +10,11 @@ from typing import Any
 
 from tests.tools.model_server import LONG, PRINTED, ModelServer
 from tests.tools.programs import FAILURES, Program
-from wakeful.agents.prompting import Asked, Outside, build_prompt
-from wakeful.agents.runners.calling import call_agent
-from wakeful.agents.runners.output import LONGEST_REPLY
-from wakeful.agents.runners.spec import takes_paths
-from wakeful.agents.runners.turn import Answered, Ending, Gone, Surroundings, Turn
+from wakeful.domains.agents.prompting import Asked, Outside, build_prompt
+from wakeful.domains.agents.runners.calling import call_agent
+from wakeful.domains.agents.runners.output import LONGEST_REPLY
+from wakeful.domains.agents.runners.spec import takes_paths
+from wakeful.domains.agents.runners.turn import Answered, Ending, Gone, Surroundings, Turn
 
 ENOUGH_S, LITTLE_S = 300, 90  # for an answer, and for a program that waits for better times
 PROMPT = "Say hello."

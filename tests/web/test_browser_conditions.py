@@ -11,8 +11,8 @@ import pytest
 from tests.api.conftest import Server
 from tests.web.browsing import in_browser
 from wakeful.kernel.views.timeline import Timeline
-from wakeful.web.now import ticks_of
-from wakeful.web.rendering import Times
+from wakeful.surfaces.web.now import ticks_of
+from wakeful.surfaces.web.rendering import Times
 
 pytestmark = pytest.mark.promise("X28")
 HOSTILE = '<script>document.title="owned"</script>"><img src=x onerror=alert(1)>\u202eevil\x1b[31mred\x1b[0m\u200b😀'

@@ -9,11 +9,11 @@ import pytest
 from wakeful.kernel.views.lately import Lately
 from wakeful.kernel.views.timeline import Band, Timeline
 from wakeful.store.runs import Ended
-from wakeful.web.assets import assets, squeezed
-from wakeful.web.drawings.bars import ledger_bar, meter, sparkline
-from wakeful.web.drawings.timeline import draw_back
-from wakeful.web.remembering import Remembered
-from wakeful.web.rendering import ansi, linked, span, visible
+from wakeful.surfaces.web.assets import assets, squeezed
+from wakeful.surfaces.web.drawings.bars import ledger_bar, meter, sparkline
+from wakeful.surfaces.web.drawings.timeline import draw_back
+from wakeful.surfaces.web.remembering import Remembered
+from wakeful.surfaces.web.rendering import ansi, linked, span, visible
 
 pytestmark = pytest.mark.promise("X28")
 

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from wakeful.kernel.views.timeline import Mark, Row, Timeline
-from wakeful.web.drawings.timeline import draw_row
+from wakeful.surfaces.web.drawings.timeline import draw_row
 
 pytestmark = pytest.mark.promise("X4", "X28")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import functools
 
 from wakeful import Applied, Interval, NotApplied, Prepared, Unknown, Workflow, ids
+from wakeful.domains.workflows import actions, checkpoints
+from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand
+from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.testing import run
-from wakeful.workflows import actions, checkpoints
-from wakeful.workflows.input_actions import ByHand, publish_by_hand
-from wakeful.workflows.tables import Workflows
-from wakeful.workflows.topics.tables import Topics
 
 
 class Mailroom:

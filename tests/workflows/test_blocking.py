@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.workflows.mailroom import virtual
-from wakeful.workflows import blocking, views
+from wakeful.domains.workflows import blocking, views
 
 PATIENCE_S = 20
 

@@ -9,11 +9,11 @@ import pytest
 from tests.workflows.mailroom import fails, virtual
 from tests.workflows.test_corrections import Hook, opened, wrong
 from wakeful import LogicError, ids
-from wakeful.alerts import configure
-from wakeful.delivery.chat.buttons import NotPressed, buttons_of, press
-from wakeful.delivery.chat.tables import Person
-from wakeful.delivery.tables import Outbox, Wanted
-from wakeful.workflows.tables import Workflows
+from wakeful.domains.alerts import configure
+from wakeful.domains.delivery.chat.buttons import NotPressed, buttons_of, press
+from wakeful.domains.delivery.chat.tables import Person
+from wakeful.domains.delivery.tables import Outbox, Wanted
+from wakeful.domains.workflows.tables import Workflows
 
 ADA = Person("phone", "1", "operator", "Ada", "code", 0)
 

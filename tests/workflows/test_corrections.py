@@ -10,12 +10,12 @@ import pytest
 
 from tests.workflows.mailroom import fails, virtual
 from wakeful import LogicError, Scheduler, Workflow, ids
+from wakeful.domains.workflows import views
+from wakeful.domains.workflows.configuration import WorkflowSection, install_configured
+from wakeful.domains.workflows.fixes.hook import NoAnswer, read_answer
+from wakeful.domains.workflows.fixes.tables import Fixes
+from wakeful.domains.workflows.tables import Workflows
 from wakeful.errors import InvalidJob
-from wakeful.workflows import views
-from wakeful.workflows.configuration import WorkflowSection, install_configured
-from wakeful.workflows.fixes.hook import NoAnswer, read_answer
-from wakeful.workflows.fixes.tables import Fixes
-from wakeful.workflows.tables import Workflows
 
 pytestmark = pytest.mark.promise("K12")
 
@@ -83,7 +83,7 @@ async def test_a_correction_is_deployed_and_the_run_goes_on_where_the_rules_say(
         assert request.phase == ("preparing" if phase == "prepare" else "emitting")
         assert request.error == "no subject"
         assert "LogicError: no subject" in request.traceback
-        assert "wakeful/workflows/running.py" not in request.traceback
+        assert "wakeful/domains/workflows/running.py" not in request.traceback
         assert "async def prepare(ctx, state)" in request.files["append.prepare"]
         [fix] = await fixes(scheduler)
         assert (fix.status, fix.made, fix.who) == ("applied", "corrected-1", "auto_fix_apply")

@@ -8,8 +8,8 @@ import pytest
 
 from tests.workflows.mailroom import publish, virtual
 from wakeful import Applied, Prepared, Unknown, Workflow
+from wakeful.domains.workflows.loading import load_file, read_ref
 from wakeful.testing import WorkflowTest
-from wakeful.workflows.loading import load_file, read_ref
 
 
 async def waiting(room, scheduler):

@@ -11,7 +11,7 @@ from concurrent.futures.process import BrokenProcessPool
 import pytest
 
 from tests.service.real_time import real
-from wakeful.workflows.threads import Work, is_left, seen_by
+from wakeful.domains.workflows.threads import Work, is_left, seen_by
 
 PATIENCE_S = 20
 

@@ -7,9 +7,9 @@ import pytest
 from tests.workflows.mailroom import fails, virtual
 from tests.workflows.test_runs import publish
 from wakeful import Interval, Prepared, ScheduleTriggerError, TransientError, Unknown, Workflow, ids
+from wakeful.domains.workflows import views
+from wakeful.domains.workflows.topics.tables import EventRow, Topics
 from wakeful.testing import WorkflowTest
-from wakeful.workflows import views
-from wakeful.workflows.topics.tables import EventRow, Topics
 
 
 async def said(scheduler, ref):

@@ -18,10 +18,10 @@ from wakeful import (
     Workflow,
     ids,
 )
+from wakeful.domains.workflows import actions, views
+from wakeful.domains.workflows.files import mark_broken
+from wakeful.domains.workflows.loading import CannotLoad, FileRef
 from wakeful.errors import JobNotFound
-from wakeful.workflows import actions, views
-from wakeful.workflows.files import mark_broken
-from wakeful.workflows.loading import CannotLoad, FileRef
 
 
 @pytest.mark.promise("K8", "K10", "K12", "K13")

@@ -10,11 +10,11 @@ import pytest
 
 from tests.cli.conftest import terminal
 from wakeful import Scheduler, Workflow
+from wakeful.domains.workflows.files import Listed, WorkflowFiles
+from wakeful.domains.workflows.loading import CannotLoad, FileRef, load_file, read_ref
+from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.wiring import mistakes, warnings
 from wakeful.errors import InvalidJob, InvalidSetting
-from wakeful.workflows.files import Listed, WorkflowFiles
-from wakeful.workflows.loading import CannotLoad, FileRef, load_file, read_ref
-from wakeful.workflows.tables import Workflows
-from wakeful.workflows.wiring import mistakes, warnings
 
 __all__ = ["terminal"]
 

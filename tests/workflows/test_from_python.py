@@ -9,11 +9,11 @@ import pytest
 import wakeful
 from tests.workflows.mailroom import fails, virtual
 from wakeful import ApprovalNeeded, Context, InvalidJob, NotFound, Prepared, RunNotFound, ScheduleTriggerError, Workflow
+from wakeful.domains.workflows.deploying import remove_workflow
+from wakeful.domains.workflows.handler_context import HandlerContext
+from wakeful.domains.workflows.operating import Operating
+from wakeful.domains.workflows.plain_functions import PlainContext
 from wakeful.scheduler.workflows import Workflows
-from wakeful.workflows.deploying import remove_workflow
-from wakeful.workflows.handler_context import HandlerContext
-from wakeful.workflows.operating import Operating
-from wakeful.workflows.plain_functions import PlainContext
 
 
 @pytest.mark.promise("K16")

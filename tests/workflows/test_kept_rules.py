@@ -7,16 +7,16 @@ import pytest
 from tests.workflows.mailroom import Mailroom, fails, virtual
 from tests.workflows.test_corrections import Hook, fixes, opened, wrong
 from wakeful import ApprovalNeeded, ScheduleTriggerError, TransientError, ids
+from wakeful.domains.workflows import checkpoints
+from wakeful.domains.workflows.arming import EVENT, look_at_pending
+from wakeful.domains.workflows.failures import classify
+from wakeful.domains.workflows.fixes.deciding import Ask, Code, decide, next_step
+from wakeful.domains.workflows.hooks import merge_waiting
+from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.timing import MAX_FIXES
+from wakeful.domains.workflows.topics.tables import EventRow, InputRow, Topics
 from wakeful.store.records import RunRow
 from wakeful.testing import run as run_virtual
-from wakeful.workflows import checkpoints
-from wakeful.workflows.arming import EVENT, look_at_pending
-from wakeful.workflows.failures import classify
-from wakeful.workflows.fixes.deciding import Ask, Code, decide, next_step
-from wakeful.workflows.hooks import merge_waiting
-from wakeful.workflows.tables import Workflows
-from wakeful.workflows.timing import MAX_FIXES
-from wakeful.workflows.topics.tables import EventRow, InputRow, Topics
 
 
 @pytest.mark.promise("K12")

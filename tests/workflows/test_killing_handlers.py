@@ -9,7 +9,7 @@ import pytest
 
 from tests.workflows.mailroom import virtual
 from wakeful import Interval, Workflow
-from wakeful.workflows import views
+from wakeful.domains.workflows import views
 
 
 class Killer:

@@ -14,9 +14,9 @@ import pytest
 
 from tests.workflows.mailroom import fails, virtual
 from wakeful import Applied, ApprovalNeeded, Interval, Prepared, TransientError, Workflow, ids
+from wakeful.domains.workflows.failures import classify, deciding, is_refused, without_change
+from wakeful.domains.workflows.views import workflow_view
 from wakeful.testing import WorkflowTest
-from wakeful.workflows.failures import classify, deciding, is_refused, without_change
-from wakeful.workflows.views import workflow_view
 
 REQUEST = httpx.Request("POST", "http://bank.test/")
 

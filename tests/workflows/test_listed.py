@@ -10,13 +10,13 @@ import pytest
 from tests.store.postgres_server import emptied_url
 from tests.workflows.test_files import GOOD
 from wakeful import Scheduler, ids
-from wakeful.workflows.configuration import (
+from wakeful.domains.workflows.configuration import (
     WorkflowSection,
     install_configured,
     ready_to_apply,
     reload_configured,
 )
-from wakeful.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import Workflows
 
 
 def section(folder, *entries):

@@ -6,8 +6,8 @@ import pytest
 
 from tests.workflows.mailroom import UNKNOWN, fails, publish, virtual
 from wakeful import ApprovalNeeded, ScheduleTriggerError, TransientError
-from wakeful.workflows import actions, hooks
-from wakeful.workflows.input_actions import ByHand, publish_by_hand
+from wakeful.domains.workflows import actions, hooks
+from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand
 
 
 def publish_and_run(tx, context):

@@ -8,13 +8,13 @@ from tests.workflows.mailroom import fails, virtual
 from tests.workflows.test_failures import ask_a_person
 from tests.workflows.test_runs import publish
 from wakeful import LogicError, ScheduleTriggerError, ids
+from wakeful.domains.workflows import hooks, views
+from wakeful.domains.workflows.actions import pause
+from wakeful.domains.workflows.draining import drain
+from wakeful.domains.workflows.input_actions import replay_event
+from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.errors import InvalidJob, NotFound
-from wakeful.workflows import hooks, views
-from wakeful.workflows.actions import pause
-from wakeful.workflows.draining import drain
-from wakeful.workflows.input_actions import replay_event
-from wakeful.workflows.tables import Workflows
-from wakeful.workflows.topics.tables import Topics
 
 
 async def replay(scheduler, event_id, reason="it was lost there"):

@@ -6,8 +6,8 @@ import pytest
 
 from tests.workflows.mailroom import publish, virtual
 from wakeful import Interval, Prepared, Workflow
+from wakeful.domains.workflows import input_actions
 from wakeful.testing import WorkflowTest
-from wakeful.workflows import input_actions
 
 
 def found_by(read, count=250, payload=lambda number: {"n": number}):

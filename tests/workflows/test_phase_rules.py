@@ -11,10 +11,10 @@ import pytest
 from typer.main import get_command
 
 from wakeful import ApprovalNeeded, LogicError, TransientError
-from wakeful.workflows.admission import Standing, may_start
-from wakeful.workflows.commands import app
-from wakeful.workflows.failures import classify
-from wakeful.workflows.phases import (
+from wakeful.domains.workflows.admission import Standing, may_start
+from wakeful.domains.workflows.commands import app
+from wakeful.domains.workflows.failures import classify
+from wakeful.domains.workflows.phases import (
     FAILURES,
     MUTATIONS,
     PHASES,
@@ -25,9 +25,9 @@ from wakeful.workflows.phases import (
     settled_mutation,
     where_to_begin,
 )
-from wakeful.workflows.timing import backoff, due_after_commit, read_wake_at, reconcile_delay
-from wakeful.workflows.turns.order import in_order
-from wakeful.workflows.words import ACTIONS, answer_commands
+from wakeful.domains.workflows.timing import backoff, due_after_commit, read_wake_at, reconcile_delay
+from wakeful.domains.workflows.turns.order import in_order
+from wakeful.domains.workflows.words import ACTIONS, answer_commands
 
 NOW = 1_800_000_000_000
 SECOND = 1_000

@@ -11,11 +11,11 @@ import sys
 import pytest
 
 from wakeful import Scheduler, ids
-from wakeful.workflows import actions
-from wakeful.workflows.configuration import WorkflowSection, install_configured
-from wakeful.workflows.fixes.syntax import refuse_other_workflow, refuse_syntax
-from wakeful.workflows.fixes.tables import Fixes
-from wakeful.workflows.tables import Workflows
+from wakeful.domains.workflows import actions
+from wakeful.domains.workflows.configuration import WorkflowSection, install_configured
+from wakeful.domains.workflows.fixes.syntax import refuse_other_workflow, refuse_syntax
+from wakeful.domains.workflows.fixes.tables import Fixes
+from wakeful.domains.workflows.tables import Workflows
 
 SECRET = "DB_PASSWORD"  # noqa: S105 - the name of a variable
 BROKEN = """

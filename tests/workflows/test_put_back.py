@@ -9,8 +9,8 @@ import pytest
 from tests.workflows.mailroom import UNKNOWN, fails, publish, virtual
 from tests.workflows.test_removed_handlers import begin, shown, without_append
 from wakeful import ApprovalNeeded, NotFound, ScheduleTriggerError, TransientError, ids
-from wakeful.workflows import views
-from wakeful.workflows.deploying import remove_workflow
+from wakeful.domains.workflows import views
+from wakeful.domains.workflows.deploying import remove_workflow
 
 ASKS, BUSY, LOST = ApprovalNeeded("May I?"), TransientError("busy"), ConnectionError("lost")
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.workflows.mailroom import fails, publish, virtual
 from wakeful import ApprovalNeeded, Prepared, TransientError, Workflow, ids
-from wakeful.workflows import views
+from wakeful.domains.workflows import views
 
 
 def without_append(heard):

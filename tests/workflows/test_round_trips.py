@@ -10,8 +10,8 @@ from tests.service.real_time import real
 from tests.store.postgres_server import postgres_url
 from tests.store.test_postgres_round_trips import LOOK, transactions
 from wakeful import Prepared, Scheduler, Workflow
-from wakeful.workflows.input_actions import ByHand, publish_by_hand
-from wakeful.workflows.tables import Workflows
+from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand
+from wakeful.domains.workflows.tables import Workflows
 
 __all__ = ["transactions"]
 
@@ -89,7 +89,7 @@ async def test_an_event_goes_its_way_in_seven_transactions_with_few_questions_ea
 @pytest.mark.promise("K6")
 @real
 async def test_a_thousand_messages_are_published_with_few_questions(transactions):
-    from wakeful.workflows.publishing import Message, publish
+    from wakeful.domains.workflows.publishing import Message, publish
 
     async with Scheduler(postgres_url()) as scheduler:
         scheduler.add_workflow(flow())

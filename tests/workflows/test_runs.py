@@ -13,8 +13,8 @@ from wakeful import (
     ScheduleTriggerError,
     Workflow,
 )
-from wakeful.workflows import hooks
-from wakeful.workflows.input_actions import ByHand, publish_by_hand
+from wakeful.domains.workflows import hooks
+from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand
 
 
 @pytest.mark.promise("K1", "K7", "K9")

@@ -8,15 +8,15 @@ from tests.workflows.mailroom import fails, virtual
 from tests.workflows.test_failures import ask_a_person
 from tests.workflows.test_runs import publish
 from wakeful import Every, ScheduleTriggerError, TransientError, ids
+from wakeful.domains.workflows import views
+from wakeful.domains.workflows.draining import drain
+from wakeful.domains.workflows.input_actions import skip
+from wakeful.domains.workflows.topics.story import explain_event, explain_input
+from wakeful.domains.workflows.topics.tables import Topics
+from wakeful.domains.workflows.words import still_waits
 from wakeful.errors import InvalidJob, NotFound
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.triggers.moments import spoken
-from wakeful.workflows import views
-from wakeful.workflows.draining import drain
-from wakeful.workflows.input_actions import skip
-from wakeful.workflows.topics.story import explain_event, explain_input
-from wakeful.workflows.topics.tables import Topics
-from wakeful.workflows.words import still_waits
 
 
 async def shown(scheduler):

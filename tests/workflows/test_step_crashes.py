@@ -13,10 +13,10 @@ import pytest
 from tests.workflows.dying import Dying
 from tests.workflows.mailroom import virtual
 from wakeful import Applied, NotApplied, Workflow
+from wakeful.domains.workflows.steps.tables import Tasks
+from wakeful.domains.workflows.steps.taking import Taken
+from wakeful.domains.workflows.tables import Workflows
 from wakeful.testing import run
-from wakeful.workflows.steps.tables import Tasks
-from wakeful.workflows.steps.taking import Taken
-from wakeful.workflows.tables import Workflows
 
 STEPS = ("label", "mail")
 CHECKPOINTS = ["taken", "begun label", "ended label", "begun mail", "ended mail", "committed"]

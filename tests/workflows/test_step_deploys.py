@@ -6,8 +6,8 @@ import pytest
 
 from tests.workflows.mailroom import virtual
 from wakeful import Applied, Prepared, Workflow
+from wakeful.domains.workflows.steps.known_names import calls_step
 from wakeful.testing import WorkflowTest
-from wakeful.workflows.steps.known_names import calls_step
 
 FAILS = {"on_failure": "park", "retry": ["1h"] * 20}
 

@@ -10,14 +10,14 @@ import pytest
 from tests.workflows.mailroom import break_checkpoints, fails, publish, virtual
 from tests.workflows.test_corrections import Hook, fixes, opened, wrong
 from wakeful import ScheduleTriggerError, TransientError, ids
+from wakeful.domains.workflows.arming import EVENT, LockedJobs, arm, arm_forgotten, set_alarm
+from wakeful.domains.workflows.deploying import deploy, plan_deployment
+from wakeful.domains.workflows.fixes.deciding import Code, next_step
+from wakeful.domains.workflows.hooks import ended
+from wakeful.domains.workflows.tables import WorkflowRun, Workflows
+from wakeful.domains.workflows.topics.tables import EventRow, Topics
 from wakeful.kernel.rules.outcome import Result
 from wakeful.store.records import RunRow
-from wakeful.workflows.arming import EVENT, LockedJobs, arm, arm_forgotten, set_alarm
-from wakeful.workflows.deploying import deploy, plan_deployment
-from wakeful.workflows.fixes.deciding import Code, next_step
-from wakeful.workflows.hooks import ended
-from wakeful.workflows.tables import WorkflowRun, Workflows
-from wakeful.workflows.topics.tables import EventRow, Topics
 
 
 @pytest.mark.promise("K6", "K10")

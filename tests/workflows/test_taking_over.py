@@ -8,8 +8,8 @@ import pytest
 
 from tests.workflows.mailroom import virtual
 from wakeful import Scheduler
+from wakeful.domains.workflows.registry import Registry
 from wakeful.kernel.engine.recovery import crash_all
-from wakeful.workflows.registry import Registry
 
 POINTS = ["prepare", "mutate", "next"]
 

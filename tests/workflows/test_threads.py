@@ -25,12 +25,12 @@ from wakeful import (
     Workflow,
     ids,
 )
+from wakeful.domains.workflows import actions
+from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand
+from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.threads import Work, is_left
+from wakeful.domains.workflows.views import workflow_view
 from wakeful.testing import WorkflowTest
-from wakeful.workflows import actions
-from wakeful.workflows.input_actions import ByHand, publish_by_hand
-from wakeful.workflows.tables import Workflows
-from wakeful.workflows.threads import Work, is_left
-from wakeful.workflows.views import workflow_view
 
 TOGETHER = ("to_thread", "executor", "ctx.call", "def")
 PATIENCE_S = 20

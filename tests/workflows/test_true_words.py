@@ -8,8 +8,8 @@ import pytest
 
 from tests.workflows.mailroom import UNKNOWN, fails, publish, virtual
 from wakeful import ApprovalNeeded, Every, ScheduleTriggerError, TransientError
+from wakeful.domains.workflows import views
 from wakeful.kernel.actions import pausing
-from wakeful.workflows import views
 
 
 async def said(scheduler, ref="mailroom.append"):

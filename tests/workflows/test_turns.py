@@ -9,11 +9,11 @@ import pytest
 
 from tests.workflows.mailroom import virtual
 from wakeful import Interval, Prepared, TransientError, Workflow
+from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand
+from wakeful.domains.workflows.turns.order import by_number
+from wakeful.domains.workflows.turns.rounds import fed_again, goes_round
+from wakeful.domains.workflows.turns.tables import Worked
 from wakeful.testing import WorkflowTest
-from wakeful.workflows.input_actions import ByHand, publish_by_hand
-from wakeful.workflows.turns.order import by_number
-from wakeful.workflows.turns.rounds import fed_again, goes_round
-from wakeful.workflows.turns.tables import Worked
 
 
 async def publish(scheduler, topic, message_id="1", payload=None):

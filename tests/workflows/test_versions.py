@@ -7,9 +7,9 @@ import pytest
 from tests.workflows.mailroom import Mailroom
 from tests.workflows.test_removed_handlers import shown
 from wakeful import Scheduler
+from wakeful.domains.workflows.versions.tables import NodeVersions
 from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.testing import run
-from wakeful.workflows.versions.tables import NodeVersions
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ from tests.workflows.mailroom import fails, virtual
 from tests.workflows.test_operating import did
 from tests.workflows.test_runs import publish
 from wakeful import ApprovalNeeded, Interval, Prepared, ScheduleTriggerError, TransientError, Workflow, ids
+from wakeful.domains.workflows import hooks, input_actions, views
+from wakeful.domains.workflows.handler_context import HandlerContext
+from wakeful.domains.workflows.topics.tables import InputRow, Topics
 from wakeful.errors import InvalidJob, NotFound, StoreUnreachable
 from wakeful.testing import WorkflowTest
-from wakeful.workflows import hooks, input_actions, views
-from wakeful.workflows.handler_context import HandlerContext
-from wakeful.workflows.topics.tables import InputRow, Topics
 
 
 def producing(act, **settings):

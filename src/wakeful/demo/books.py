@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from wakeful.demo.scripts import chance_of
+from wakeful.domains.workflows import Context, Prepared, Workflow
 from wakeful.triggers import Interval
-from wakeful.workflows import Context, Prepared, Workflow
 
 workflow = Workflow("books")
 book = workflow.consumer("book", subscribes=["invoices"])

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wakeful.delivery.connector import Message, Temporary
 from wakeful.demo.place import Place
+from wakeful.domains.delivery.connector import Message, Temporary
 
 PHONE = "phone"
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from random import Random
 
-from wakeful.agents import Reply, Turn
 from wakeful.clock import sleep
 from wakeful.counting import counted
+from wakeful.domains.agents import Reply, Turn
 
 OK = "HEARTBEAT_OK"
 #: A question that costs more than triage may spend in a day.

@@ -15,7 +15,6 @@ import socket
 import sys
 from pathlib import Path
 
-from wakeful.api.server import HttpServer, first_token
 from wakeful.clock import sleep
 from wakeful.config.schema import config_model, section_of
 from wakeful.demo.books import workflow
@@ -32,8 +31,9 @@ from wakeful.kernel.actions.sign_in import store_code
 from wakeful.kernel.domain import load
 from wakeful.routing.settings import ServerSettings
 from wakeful.scheduler import Scheduler
-from wakeful.web.rendering import environment
-from wakeful.web.routes import routers
+from wakeful.surfaces.api.server import HttpServer, first_token
+from wakeful.surfaces.web.rendering import environment
+from wakeful.surfaces.web.routes import routers
 
 LOOK_S = 0.5
 PATIENCE_S = 1.0

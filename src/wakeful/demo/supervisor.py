@@ -86,7 +86,7 @@ def _listen(port: int) -> socket.socket:
     try:
         return socket.create_server((HOST, port), backlog=WAITING)
     except OSError:
-        from wakeful.api.server import bind  # says why, in a sentence
+        from wakeful.surfaces.api.server import bind  # says why, in a sentence
 
         return bind(HOST, port)
 

@@ -11,12 +11,12 @@ from datetime import datetime
 from typing import Any
 
 from wakeful.clock import sleep
-from wakeful.delivery.tables import Wanted
-from wakeful.delivery.views import delivery_number, get_delivery, list_deliveries
 from wakeful.demo.fleet import INBOX
 from wakeful.demo.moved_clock import MovedClock
 from wakeful.demo.phone import PHONE
 from wakeful.demo.place import Place
+from wakeful.domains.delivery.tables import Wanted
+from wakeful.domains.delivery.views import delivery_number, get_delivery, list_deliveries
 from wakeful.errors import NotFound, SchedulerError, SchedulerShutdownError
 from wakeful.kernel.model.run import Run, run_views
 from wakeful.scheduler import Scheduler

@@ -126,7 +126,7 @@ class Domain(NamedTuple):
     text; `hears` finds its result as `message.read`.
     """
     hears: Callable[[Transaction, Context, Any], None] | None = None
-    """Called with every message that a paired person wrote in a chat (`wakeful.delivery.chat.receiving.Incoming`).
+    """Called with every message that a paired person wrote in a chat (`Incoming` of `delivery/chat/receiving.py`).
 
     It runs in the transaction that stores that the message was received: exactly once for each.
     """

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wakeful.agents.agents_file import entries_of
 from wakeful.config.entries import Entry, Setting, forms, read_entry
+from wakeful.domains.agents.agents_file import entries_of
 from wakeful.errors import InvalidJob, SchedulerError
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.moving.exported import escaped

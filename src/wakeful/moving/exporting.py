@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.domains import domains
+from wakeful.domains.files.tables import Fleets
 from wakeful.errors import AlreadyExists, InvalidSetting
-from wakeful.fleet.tables import Fleets
 from wakeful.kernel.views.events import events_of
 from wakeful.moving import exported
 from wakeful.moving.exported import CONFIG, EVENTS, RUNS, STATE, Owner, Secrets

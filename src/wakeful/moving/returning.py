@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.config.entries import Entry
+from wakeful.domains.files.tables import Fleets, OwnedRow
 from wakeful.errors import SchedulerError
-from wakeful.fleet.tables import Fleets, OwnedRow
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.actions.jobs import keep_new
 from wakeful.kernel.rules.holding import Hold

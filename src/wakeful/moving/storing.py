@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wakeful import ids
-from wakeful.fleet.planning import same_grid
+from wakeful.domains.files.planning import same_grid
 from wakeful.kernel.actions import pausing
 from wakeful.kernel.actions.jobs import add_jobs
 from wakeful.kernel.rules.policy import trigger_of, trigger_text

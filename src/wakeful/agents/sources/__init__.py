@@ -1,7 +1,0 @@
-"""Where work items come from beside the queue: a directory, the issues of a repository."""
-
-from __future__ import annotations
-
-from wakeful.agents.sources.desk import Desk
-
-__all__ = ["Desk"]

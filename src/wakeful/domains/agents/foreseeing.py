@@ -1,0 +1,83 @@
+"""Agents in simulations and forecasts: their kind without what reaches outside, and what their budgets are."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from wakeful.domains.agents.budgets.rules import Spent, caps_of, in_units, own_budget
+from wakeful.domains.agents.budgets.spending import ASKING, limits_of, reserve, settle, spent_today
+from wakeful.domains.agents.inherited import whole_payload
+from wakeful.domains.agents.naming import AGENT, agent_of, wake_job
+from wakeful.domains.agents.wakes import add_event, end_run, take_wake, wake_unless_disabled
+from wakeful.kernel.domain import Budget, Spending
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from wakeful.domains.agents.budgets.rules import Caps
+    from wakeful.kernel.context import Context
+    from wakeful.kernel.kinds import Kind
+    from wakeful.kernel.rules.outcome import Result
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef, RunRow
+
+LEADING = ("beat", "event")  # what wakes the agent, and is no call of it
+
+
+def simulated(kind: Kind) -> Kind:
+    """The kind with its budgets and wakes, and without replies, sessions, work items and requests."""
+    return kind._replace(claimed=_claimed, ended=_ended, stored=None, resumed=None)
+
+
+def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
+    reserve(tx, job, run)
+    woken = take_wake(tx, job, run)
+    payload = json.loads(job.payload)
+    whole = whole_payload(tx, payload)
+    return {**({} if whole is payload else whole), **(woken or {})} or None
+
+
+def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
+    settle(tx, run, result)
+    end_run(tx, context, job, run, result)
+    payload = json.loads(job.payload)
+    if result.outcome != "success" or payload["does"] not in LEADING:
+        return
+    # A handler would do this; a simulation has none.
+    agent, beats = payload["agent"], payload["does"] == "beat"
+    if tx.jobs.by_name(wake_job(agent)) is None:
+        return
+    if not beats:
+        schedule = payload["schedule"]
+        add_event(tx, context, agent, f"It is time for {schedule}.", source="cron", context_key=schedule)
+    wake_unless_disabled(tx, context, agent, "interval" if beats else "cron")
+
+
+def spending(tx: Transaction) -> Spending:
+    """Whose runs count toward which budget, and what each has used today."""
+    limits = limits_of(tx)
+    wakes = [job for job in tx.jobs.of_kinds([AGENT]) if job.name == wake_job(agent_of(job.name))]
+    together, each = spent_today(tx, [agent_of(job.name) for job in wakes])
+    budgets = [_budget(None, limits.zone, limits.caps, together)] if wakes else []
+    for job in wakes:
+        agent = agent_of(job.name)
+        caps = caps_of(own_budget(json.loads(job.payload).get("budget"), limits))
+        budgets.append(_budget(agent, limits.zone, caps, each[agent]))
+    return Spending((AGENT,), owner_of, leads_to, budgets)
+
+
+def owner_of(name: str, payload: str) -> str | None:
+    """The agent that a run of the job calls; None where it calls none itself."""
+    return agent_of(name) if json.loads(payload)["does"] in ASKING else None
+
+
+def leads_to(name: str, payload: str) -> str | None:
+    """The job that runs the agent, for those that wake it."""
+    return wake_job(agent_of(name)) if json.loads(payload)["does"] in LEADING else None
+
+
+def _budget(owner: str | None, zone: str, caps: Caps, spent: Spent) -> Budget:
+    cost = None if caps.cost is None else in_units(caps.cost)
+    used = in_units(spent.cost + spent.held_cost)
+    return Budget(owner, zone, caps.runs, cost, caps.tokens, spent.runs + spent.held_runs, used, spent.tokens)

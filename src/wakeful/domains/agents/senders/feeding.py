@@ -1,0 +1,31 @@
+"""Runs that were given text from outside, and those that follow from them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wakeful.domains.agents.senders.tables import Senders
+
+if TYPE_CHECKING:
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import RunRow
+
+
+def is_fed(tx: Transaction, run_id: int) -> bool:
+    """Whether a run was given text from outside: itself, one that it tries again, or one after which it starts."""
+    senders, ahead, seen = tx.of(Senders), [run_id], set[int]()
+    while ahead:
+        number = ahead.pop()
+        if senders.is_fed(number):
+            return True
+        seen.add(number)
+        run = tx.runs.get(number)
+        before = (run.retry_of, run.caused_by) if run is not None else ()
+        ahead += [one for one in before if one is not None and one not in seen]
+    return False
+
+
+def join(tx: Transaction, waiting: RunRow, cause: RunRow) -> None:
+    """A run that waits is also for the end of this one, and so is fed if that was."""
+    if is_fed(tx, cause.id):
+        tx.of(Senders).feed(waiting.id)

@@ -1,0 +1,7 @@
+"""Where work items come from beside the queue: a directory, the issues of a repository."""
+
+from __future__ import annotations
+
+from wakeful.domains.agents.sources.desk import Desk
+
+__all__ = ["Desk"]

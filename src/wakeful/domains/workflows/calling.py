@@ -1,0 +1,99 @@
+"""One call of a handler's function: within its time, watched, and with a failure placed where it arose."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+from wakeful.clock import VirtualClock
+from wakeful.domains.workflows.failures import LogicError, Place, deciding, leaves
+from wakeful.domains.workflows.plain_functions import called
+from wakeful.domains.workflows.threads import Work, seen_by
+from wakeful.domains.workflows.timing import RECONCILE_LIMIT_MS
+from wakeful.domains.workflows.working import when_ended
+from wakeful.kernel.rules.outcome import clean, message_of
+from wakeful.triggers.durations import format_interval
+
+if TYPE_CHECKING:
+    from wakeful.domains.workflows.authoring import Function
+    from wakeful.domains.workflows.blocking import LoopWatch
+    from wakeful.domains.workflows.handler_context import HandlerContext
+    from wakeful.domains.workflows.tables import WorkflowRun
+    from wakeful.scheduler import Scheduler
+
+MAX_MESSAGE = 2_000
+
+
+class HandlerFailed(Exception):
+    """A call of a handler failed: with what, and where."""
+
+    def __init__(self, error: BaseException, place: Place) -> None:
+        self.error = deciding(error, place)
+        super().__init__(said(self.error))
+        self.place = place
+
+
+def said(error: BaseException) -> str:
+    """What an error says, as it is stored."""
+    return clean("; ".join(message_of(leaf) for leaf in leaves(error)))[:MAX_MESSAGE]
+
+
+class Call:
+    """One call of a function of a handler."""
+
+    def __init__(self, scheduler: Scheduler, row: WorkflowRun, ctx: HandlerContext, phase: str, timeout: int) -> None:
+        self._row = row
+        self._ctx = ctx
+        self._phase = phase
+        self._limit = min(timeout, RECONCILE_LIMIT_MS) if phase == "reconcile" else timeout
+        self._work = Work(row.id, inline=isinstance(scheduler.clock, VirtualClock))
+        self._scheduler = scheduler
+
+    async def run(self, function: Function, given: tuple[Any, ...], watch: LoopWatch) -> Any:
+        """What the function returns; HandlerFailed where it fails, or leaves a thread at work."""
+        try:
+            value, failed = await self._within_time(function, given, watch), None
+        except HandlerFailed as error:
+            value, failed = None, error
+        finally:
+            is_left = self._work.leave(lambda: when_ended(self._scheduler, self._row.workflow, self._row.id))
+        if failed is None and self._ctx.failure is not None:
+            failed = HandlerFailed(*self._ctx.failure)
+        if failed is None and is_left:
+            message = f"{self._phase} returned while a thread that it had started was still at work: await it."
+            failed = HandlerFailed(LogicError(message), self._place())
+        if failed is None:
+            return value
+        if failed.place == "mutate" and (is_left or self._ctx.has_called):
+            failed.place = "unsure"
+        raise failed
+
+    async def _within_time(self, function: Function, given: tuple[Any, ...], watch: LoopWatch) -> Any:
+        task = asyncio.current_task()
+        cancels = task.cancelling() if task is not None else 0
+        try:
+            async with asyncio.timeout(self._limit / 1000) as timer:
+                with seen_by(self._work):
+                    value = await watch.watch(self._ctx.run(called(function, self._ctx, given, self._work)))
+        except (Exception, SystemExit, asyncio.CancelledError) as error:
+            if isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling():
+                raise  # from outside: a person's cancel, a shutdown, the time limit of the run
+            if isinstance(error, TimeoutError) and timer.expired():
+                raise self._late() from error
+            if self._ctx.failure is not None:
+                raise HandlerFailed(*self._ctx.failure) from error
+            shown = error if isinstance(error, Exception) else LogicError(f"{self._phase} raised {error!r}")
+            raise HandlerFailed(shown, self._place()) from error
+        # A function that swallows that it was cut off, and returns, has not done its work all the same.
+        if timer.expired():
+            raise self._late()
+        if task is not None and task.cancelling() > cancels:
+            raise asyncio.CancelledError
+        return value
+
+    def _late(self) -> HandlerFailed:
+        late = TimeoutError(f"{self._phase} took longer than {format_interval(self._limit)}")
+        return HandlerFailed(late, "timeout_in_mutate" if self._phase == "mutate" else "timeout")
+
+    def _place(self) -> Place:
+        return "mutate" if self._phase == "mutate" else "handler"

@@ -1,0 +1,105 @@
+"""What is wrong with a workflow: one issue at a time, on record, with an alert where a person must act."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, NamedTuple
+
+from wakeful.domains.workflows.answers import buttons_for
+from wakeful.domains.workflows.arming import look_again
+from wakeful.domains.workflows.tables import WorkflowRow, Workflows
+from wakeful.domains.workflows.words import issue_words
+from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
+
+ALERT = "workflow"
+ASKS = ("approval", "reconciliation", "logic", "internal")  # nothing else starts before a person has acted
+MAX_MESSAGE = 6_000  # a sentence, and the trace behind it
+
+
+class Issue(NamedTuple):
+    """Why a workflow does not go on."""
+
+    kind: str  # transient, approval, reconciliation, logic, internal or load
+    handler: str | None
+    run: int | None
+    message: str
+    until: int | None = None  # when it is tried again by itself
+    alert: bool = True
+    likely: str | None = None  # the verdict that the error suggests, where one is asked for
+
+
+def raise_issue(tx: Transaction, context: Context, workflow: str, issue: Issue, **more: object) -> None:
+    """Put the issue on record; with an alert where a person must do something.
+
+    A workflow whose file cannot be loaded stays so, whatever becomes of the run that was in progress. What one handler
+    asks a person stays asked when a start of another one, from before that, is cancelled or cut off.
+    """
+    row = tx.of(Workflows).get(workflow)
+    if row is not None and row.issue == "load" and issue.kind != "load":
+        return
+    if row is not None and row.issue in ASKS and row.issue_handler != issue.handler and issue.kind == "transient":
+        return
+    tx.of(Workflows).change(
+        workflow,
+        tx.now,
+        issue=issue.kind,
+        issue_handler=issue.handler,
+        issue_run=issue.run,
+        issue_message=issue.message[:MAX_MESSAGE],
+        backoff_until=issue.until,
+        **more,
+    )
+    if issue.alert:
+        alert_about(tx, context, workflow, issue.message, kind=issue.kind, run=issue.run, likely=issue.likely)
+    tx.events.emit("workflow", {"type": "issue", "workflow": workflow, "kind": issue.kind, "handler": issue.handler})
+
+
+def alert_about(
+    tx: Transaction,
+    context: Context,
+    workflow: str,
+    message: str,
+    *,
+    kind: str,
+    run: int | None,
+    likely: str | None = None,
+) -> None:
+    """A person must look at the workflow; in a chat the message has buttons for what they can answer."""
+    first = message.partition("\n")[0]
+    data = json.dumps({"run": run, "buttons": buttons_for(workflow, kind, run, likely)})
+    open_alert(tx, context, ALERT, workflow, f"{workflow} needs attention: {first[:1000]}", data=data)
+
+
+def resolve_issue(tx: Transaction, context: Context, row: WorkflowRow) -> None:
+    """The issue is resolved: the handlers that waited may start."""
+    if row.issue is None and not row.failures:
+        return
+    table = tx.of(Workflows)
+    table.change(
+        row.name, tx.now, issue=None, issue_handler=None, issue_run=None, issue_message=None, backoff_until=None,
+        failures=0,
+    )  # fmt: skip
+    close_alert(tx, context, ALERT, row.name)
+    look_again(tx, row.name)
+    tx.events.emit("workflow", {"type": "resolved", "workflow": row.name})
+
+
+def halted_job(tx: Transaction, row: WorkflowRow) -> tuple[str, str] | None:
+    """The job that would try the issue again and is switched off, and how; None where there is none."""
+    found = tx.of(Workflows).halted(row.name) if row.issue is not None else []
+    return (f"{row.name}.{row.issue_handler}", found[0][1]) if found else None
+
+
+def alert_halted(tx: Transaction, context: Context) -> None:
+    """Alert about each workflow that waits for a job which is switched off; once, as long as that is so."""
+    found = tx.of(Workflows).halted()
+    known = {alert.key for alert in tx.alerts.all_open()} if found else set[str]()
+    for row, how in found:
+        if alert_key(ALERT, row.name) not in known and row.issue is not None:
+            job = (f"{row.name}.{row.issue_handler}", how)
+            words = issue_words(row.issue, row.issue_handler, row.issue_message, halted=job)
+            alert_about(tx, context, row.name, words, kind=row.issue, run=row.issue_run)

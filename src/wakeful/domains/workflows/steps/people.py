@@ -1,0 +1,129 @@
+"""What people do about events that a handler with steps could not finish: replay, skip, say whether a step happened."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from wakeful import ids
+from wakeful.domains.workflows.arming import LockedJobs
+from wakeful.domains.workflows.issues import Issue, raise_issue, resolve_issue
+from wakeful.domains.workflows.steps.ending import note_parked
+from wakeful.domains.workflows.steps.places import arm_places
+from wakeful.domains.workflows.steps.tables import (
+    DONE,
+    FAILED,
+    PARKED,
+    QUEUED,
+    READY,
+    RUNNING,
+    UNCERTAIN,
+    TaskRow,
+    Tasks,
+)
+from wakeful.domains.workflows.steps.taking import event_id_of, promote, still_works
+from wakeful.domains.workflows.steps.words import uncertain_step
+from wakeful.domains.workflows.tables import WorkflowRun, Workflows
+from wakeful.domains.workflows.topics.tables import EventRow, Topics
+from wakeful.errors import ScheduleTriggerError
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
+
+MOST_AT_ONCE = 1_000
+
+
+def replay_parked(tx: Transaction, context: Context, task: TaskRow, *, start_over: bool) -> None:
+    """Let a parked event go on with what is stored of it, or from the start; the workflow's jobs are locked."""
+    _refuse_working(tx, context, task)
+    row = tx.of(Workflows).get(task.workflow)
+    if start_over:
+        tx.of(Tasks).forget_steps([task.event_id])
+    tx.of(Tasks).ask_anew(task.event_id)
+    accepted = None if start_over or row is None else row.version
+    _go_on(tx, context, task._replace(tries=0, accepted=accepted))
+
+
+def all_parked(tx: Transaction, workflow: str) -> list[TaskRow]:
+    """The parked events of a workflow, oldest first."""
+    return tx.of(Tasks).with_status(workflow, PARKED, MOST_AT_ONCE)[::-1]
+
+
+def _go_on(tx: Transaction, context: Context, task: TaskRow) -> None:
+    """Its turn comes once no other event with its key is worked on."""
+    tasks = tx.of(Tasks)
+    status = QUEUED if tasks.is_held(task) else READY
+    tasks.save(task._replace(status=status, retry_at=None, updated_at=tx.now))
+    note_parked(tx, context, task.workflow)
+    arm_places(tx, context, LockedJobs(tx, task.workflow), task.handler)
+
+
+def skip_task(tx: Transaction, context: Context, task: TaskRow, event: EventRow, why: str) -> int:
+    """Let nothing more happen to an event that was begun and is not worked on just now; how many were skipped."""
+    _refuse_working(tx, context, task)
+    topics, tasks = tx.of(Topics), tx.of(Tasks)
+    if event.run_id is not None:
+        topics.release(event.run_id, tx.now)
+    skipped = topics.skip([event.id], tx.now, why)
+    tasks.drop([event.id])
+    promote(tx, task)
+    note_parked(tx, context, task.workflow)
+    if task.status == UNCERTAIN:
+        _next_question(tx, context, task.workflow)
+    arm_places(tx, context, LockedJobs(tx, task.workflow), task.handler)
+    return skipped
+
+
+def _refuse_working(tx: Transaction, context: Context, task: TaskRow) -> None:
+    event = ids.encode("evt", task.event_id)
+    about = {"workflow": task.workflow, "event": event}
+    if task.status == RUNNING:
+        message = f"{event} is being worked on: wait until that run has ended, or answer what it asks."
+        raise ScheduleTriggerError(message, {**about, "reason": "reserved"})
+    if still_works(tx, context, task):
+        message = f"A thread of the last run of {event} is still at work: wait until it has ended, or end its server."
+        raise ScheduleTriggerError(message, {**about, "reason": "still_working"})
+
+
+def settle_step(
+    tx: Transaction, context: Context, attempt: WorkflowRun, verdict: str, *, who: str, result: str | None
+) -> None:
+    """Record whether the step that a run was cut off in happened; then its event goes on."""
+    tasks, number, run = tx.of(Tasks), event_id_of(attempt), ids.run_text(attempt.id)
+    task = tasks.get(number) if number is not None else None
+    about: dict[str, Any] = {"workflow": attempt.workflow, "run": run}
+    doubtful = [step for step in tasks.steps(task.event_id) if step.status == UNCERTAIN] if task is not None else []
+    if task is None or not doubtful:
+        message = f"{run} has no step to settle: it was settled before, or never uncertain."
+        raise ScheduleTriggerError(message, {**about, "reason": "settled"})
+    if task.status == RUNNING:
+        message = f"{run} is just finding out by itself: try again when it has ended."
+        raise ScheduleTriggerError(message, {**about, "reason": "already_running"})
+    if verdict == "did_not_happen":
+        _refuse_working(tx, context, task)
+    step, said = doubtful[0], f"settled by {who} as {verdict}"
+    if verdict == "did_not_happen":
+        tasks.save_step(step._replace(status=FAILED, sure=1, caught=0, error=said, ended_at=tx.now))
+    else:
+        tasks.save_step(step._replace(status=DONE, value=result, error=said, ended_at=tx.now))
+    if len(doubtful) > 1:
+        text = uncertain_step(doubtful[1].name, doubtful[1].error or "it was cut off", attempt.workflow, run)
+        tasks.save(task._replace(error=text, updated_at=tx.now))
+        note_parked(tx, context, task.workflow)
+    else:
+        _go_on(tx, context, task._replace(error=said))
+    if task.status == UNCERTAIN:
+        _next_question(tx, context, attempt.workflow)
+
+
+def _next_question(tx: Transaction, context: Context, workflow: str) -> None:
+    """The question whether a step happened is answered, or gone: the next one is asked, or the workflow goes on."""
+    row = tx.of(Workflows).get(workflow)
+    others = tx.of(Tasks).with_status(workflow, UNCERTAIN, 1)
+    if row is None or row.issue != "reconciliation":
+        return
+    if others:
+        asked = others[0]
+        raise_issue(tx, context, workflow, Issue("reconciliation", asked.handler, asked.run_id, asked.error or ""))
+    else:
+        resolve_issue(tx, context, row)

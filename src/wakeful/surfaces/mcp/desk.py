@@ -1,0 +1,69 @@
+"""Where a tool works: the scheduler, and what its caller may do."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from wakeful.domains.agents.naming import AGENT
+from wakeful.domains.agents.self_scheduling.requesting import Requester, requester
+from wakeful.errors import NotAllowed
+from wakeful.kernel.engine.proposed import MCP
+from wakeful.routing.rights import rights_of
+
+if TYPE_CHECKING:
+    from wakeful.kernel.actions.authorization import Rights
+    from wakeful.routing.auth import Caller
+    from wakeful.routing.settings import ServerSettings
+    from wakeful.scheduler import Scheduler
+    from wakeful.store.interface import Transaction
+
+Progress = Callable[[float, float, str], Awaitable[None]]
+
+
+async def silent(_done: float, _total: float, _message: str) -> None:
+    """Nobody asked for progress."""
+
+
+class Desk(NamedTuple):
+    """One caller at one scheduler."""
+
+    scheduler: Scheduler
+    settings: ServerSettings
+    caller: Caller
+    rights: Rights
+    progress: Progress = silent
+
+    @property
+    def is_limited(self) -> bool:
+        """Whether the caller is an agent, which has schedules of its own and bounds for them."""
+        return self.caller.is_agent
+
+    @property
+    def agent(self) -> str | None:
+        """The agent whose run this is; None for a token."""
+        return self.caller.name if self.caller.run is not None and self.caller.kind == AGENT else None
+
+    @property
+    def zone(self) -> str:
+        return self.scheduler.default_zone
+
+    def requester(self, tx: Transaction) -> Requester:
+        return requester(tx, self.rights, self.caller.run)
+
+    def needs_editor(self) -> None:
+        """NotAllowed for a caller that only reads, and for a run of something else than an agent."""
+        if self.caller.role == "viewer":
+            raise NotAllowed(f"The token {self.caller.name} has the role viewer, which only reads: use an operator's.")
+        if self.caller.run is not None and self.agent is None:
+            raise NotAllowed("Only runs of agents may change schedules, not runs of other jobs.")
+
+
+async def desk_of(scheduler: Scheduler, settings: ServerSettings, caller: Caller) -> Desk:
+    """The desk of a caller, whose rights are those of the HTTP API."""
+    rights = await rights_of(caller, settings, scheduler)
+    return Desk(scheduler, settings, caller, rights._replace(via=MCP))
+
+
+Given = dict[str, Any]
+Answer = dict[str, Any]

@@ -1,0 +1,150 @@
+"""`change_schedule`, `pause_schedule`, `resume_schedule` and `remove_schedule`."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from wakeful import ids
+from wakeful.domains.agents.naming import AGENT
+from wakeful.domains.agents.schedule_options import edited
+from wakeful.domains.agents.self_scheduling import requesting
+from wakeful.errors import InvalidJob
+from wakeful.kernel.actions import authorized
+from wakeful.kernel.actions.authorized import WriteTerms
+from wakeful.kernel.actions.selections import JobSelection
+from wakeful.kernel.rules.options import as_written, from_text
+from wakeful.kernel.rules.policy import trigger_of
+from wakeful.surfaces.mcp import timing
+from wakeful.surfaces.mcp.arguments import text
+from wakeful.surfaces.mcp.shapes import SCHEDULE, TEXT, answers
+from wakeful.surfaces.mcp.tool import Tool
+from wakeful.surfaces.mcp.tools.looking import NAME, get_schedule
+from wakeful.surfaces.mcp.tools.making import LONGEST_PROMPT, made
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
+    from wakeful.store.records import JobDef
+    from wakeful.surfaces.mcp.desk import Answer, Desk, Given
+
+
+async def change_schedule(desk: Desk, given: Given) -> Answer:
+    """Change when a schedule runs or what it does; in the mode `ask` a person is asked again."""
+    desk.needs_editor()
+
+    def work(tx: Transaction, context: Context) -> Answer:
+        job, _ = requesting.find_own(tx, desk.rights, given["name"])
+        changes = _changes(job, given, timing.read_timing(given, tx.now, desk.zone, trigger_of(job.trigger)))
+        if not changes:
+            raise InvalidJob("Nothing would change: give a new time, prompt, url or deliver.")
+        if desk.is_limited:
+            what = given.get("prompt") or given.get("url") or json.loads(job.payload).get("prompt")
+            who = desk.requester(tx)
+            approval = requesting.change(tx, context, who, ids.job_text(job.id), changes, what=what, zone=desk.zone)
+            return made(tx, desk, job.name, approval)
+        rights = desk.rights._replace(admin_kinds=True) if job.kind == AGENT else desk.rights
+        authorized.patch_job(tx, context, ids.job_text(job.id), changes, WriteTerms(rights, desk.zone))
+        return made(tx, desk, job.name, requesting.waits(tx, job))
+
+    return await desk.scheduler.transact(work)
+
+
+def _changes(job: JobDef, given: Given, trigger: Any) -> dict[str, Any]:
+    """What changes about the job, as the API would be told."""
+    changes: dict[str, Any] = {} if trigger is None else {"trigger": trigger}
+    payload = json.loads(job.payload)
+    for key in ("prompt", "url"):
+        if key in given:
+            if not isinstance(payload, dict) or key not in payload:
+                raise InvalidJob(f"{job.name} has no {key}: it is of kind {job.kind}.")
+            changes["payload"] = payload = {**payload, key: given[key]}
+    if "deliver" in given and job.kind == AGENT:
+        changes |= edited(payload, as_written(from_text(job.options)), {"deliver": given["deliver"]})
+    elif "deliver" in given:
+        changes["deliver"] = given["deliver"]
+    return changes
+
+
+async def pause_schedule(desk: Desk, given: Given) -> Answer:
+    return await _switch(desk, given, on=False)
+
+
+async def resume_schedule(desk: Desk, given: Given) -> Answer:
+    return await _switch(desk, given, on=True)
+
+
+async def _switch(desk: Desk, given: Given, *, on: bool) -> Answer:
+    desk.needs_editor()
+    if desk.is_limited:
+        await desk.scheduler.transact(
+            lambda tx, context: requesting.switch(tx, context, desk.requester(tx), given["name"], on=on)
+        )
+        return await get_schedule(desk, given)
+    name = await desk.scheduler.look(lambda tx: requesting.find_own(tx, desk.rights, given["name"])[0].name)
+    many, server = JobSelection((name,)), desk.scheduler.server_side
+    if on:
+        await server.resume_jobs(many, desk.rights)
+    else:
+        await server.pause_jobs(many, None, desk.rights)
+    return await get_schedule(desk, given)
+
+
+async def remove_schedule(desk: Desk, given: Given) -> Answer:
+    desk.needs_editor()
+    name = await desk.scheduler.look(lambda tx: requesting.find_own(tx, desk.rights, given["name"])[0].name)
+    if desk.is_limited:
+        action = await desk.scheduler.transact(
+            lambda tx, context: requesting.remove(tx, context, desk.requester(tx), name)
+        )
+    else:
+        action = await desk.scheduler.server_side.remove_job(name, desk.rights)
+    return {"removed": name, **({"undo": f"wakeful undo {action}"} if action is not None else {})}
+
+
+TOOLS = (
+    Tool(
+        "change_schedule",
+        "Change when a schedule runs or what it does; what you do not give stays. Agents change only their own; where "
+        "a person approves schedules, the person is asked again.",
+        change_schedule,
+        {
+            "name": NAME,
+            **timing.FIELDS,
+            "prompt": text("What the agent is asked.", most=LONGEST_PROMPT),
+            "url": text("The address of the request.", most=2000),
+            "deliver": text("The connector through which replies or results are sent.", most=100),
+        },
+        SCHEDULE,
+        ("name",),
+        destroys=True,
+        repeatable=True,
+    ),
+    Tool(
+        "pause_schedule",
+        "Pause a schedule: nothing starts by time until it is resumed.",
+        pause_schedule,
+        {"name": NAME},
+        SCHEDULE,
+        ("name",),
+        repeatable=True,
+    ),
+    Tool(
+        "resume_schedule",
+        "Resume a schedule that you paused.",
+        resume_schedule,
+        {"name": NAME},
+        SCHEDULE,
+        ("name",),
+        repeatable=True,
+    ),
+    Tool(
+        "remove_schedule",
+        "Remove a schedule; a run in progress finishes, and its history stays.",
+        remove_schedule,
+        {"name": NAME},
+        answers({"removed": TEXT}, undo=TEXT),
+        ("name",),
+        destroys=True,
+    ),
+)

@@ -1,0 +1,162 @@
+"""`list_schedules`, `get_schedule`, `explain`, `status` and `upcoming`: what there is, and why."""
+
+from __future__ import annotations
+
+from heapq import merge
+from itertools import islice, repeat, takewhile
+from operator import itemgetter
+from typing import TYPE_CHECKING
+
+from wakeful.counting import counted
+from wakeful.domains.agents.self_scheduling import requesting
+from wakeful.kernel.engine.proposed import MCP
+from wakeful.kernel.model.job import job_views
+from wakeful.store.listing import JobFilter
+from wakeful.surfaces.mcp.arguments import flag, text, whole
+from wakeful.surfaces.mcp.shapes import MAYBE, SCHEDULE, SENTENCES, TEXT, answers, schedule_shape
+from wakeful.surfaces.mcp.tool import Tool
+from wakeful.triggers import parse_interval
+from wakeful.triggers.moments import iso
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from wakeful.kernel.model.job import Job
+    from wakeful.store.interface import Transaction
+    from wakeful.surfaces.mcp.desk import Answer, Desk, Given
+
+MANY = 50
+MOST_STARTS = 100
+MOST_JOBS = 2_000  # whose starts are looked at for a caller that sees only its own
+
+
+async def list_schedules(desk: Desk, given: Given) -> Answer:
+    limit = given.get("limit", MANY)
+    wanted = JobFilter(
+        source=MCP if given.get("mine") else None,
+        contains=given.get("q"),
+        after=given.get("cursor"),
+        limit=limit + 1,
+        hidden=desk.scheduler.hidden_kinds,
+        owned=desk.rights.owned,
+    )
+
+    def work(tx: Transaction) -> Answer:
+        pairs = tx.jobs.matching(wanted)
+        jobs = job_views(tx, pairs[:limit])
+        shown = [
+            schedule_shape(job, requesting.waits(tx, pair[0]), tx.now) for job, pair in zip(jobs, pairs, strict=False)
+        ]
+        return {"schedules": shown, "next_cursor": shown[-1]["name"] if len(pairs) > limit else None}
+
+    return await desk.scheduler.look(work)
+
+
+async def get_schedule(desk: Desk, given: Given) -> Answer:
+    def work(tx: Transaction) -> Answer:
+        pair = requesting.find_own(tx, desk.rights, given["name"])
+        return schedule_shape(job_views(tx, [pair])[0], requesting.waits(tx, pair[0]), tx.now, times=5)
+
+    return await desk.scheduler.look(work)
+
+
+async def explain(desk: Desk, given: Given) -> Answer:
+    """Why a job ran or did not; without a name, how everything is."""
+    if "name" not in given:
+        return {"sentences": (await status(desk, {}))["sentences"]}
+    ref = given["name"]
+    if not ref.startswith("run_"):
+        ref = await desk.scheduler.look(lambda tx: requesting.find_own(tx, desk.rights, ref)[0].name)
+    return {"sentences": (await desk.scheduler.server_side.explain(ref, desk.rights)).sentences}
+
+
+async def status(desk: Desk, _: Given) -> Answer:
+    """The verdict; an agent is told of its own schedules alone."""
+    if not desk.is_limited:
+        verdict = await desk.scheduler.get_verdict()
+        return {"sentences": [verdict.sentence], "well": verdict.well}
+    jobs = await desk.scheduler.look(lambda tx: job_views(tx, tx.jobs.matching(JobFilter(owned=desk.rights.owned))))
+    asking = [job.name for job in jobs if job.status == "paused" and job.source == MCP]
+    failing = [job.name for job in jobs if job.consecutive_errors]
+    sentences = [f"{desk.caller.name} has {counted(len(jobs), 'job')}."]
+    sentences += [f"Paused, or waiting for approval: {', '.join(asking[:20])}."] if asking else []
+    sentences += [f"Failing: {', '.join(failing[:20])}."] if failing else []
+    return {"sentences": sentences, "well": not failing}
+
+
+async def upcoming(desk: Desk, given: Given) -> Answer:
+    """The next starts, in order of time."""
+    length = int(parse_interval(given.get("for", "24h")).total_seconds() * 1000)
+
+    def work(tx: Transaction) -> Answer:
+        hidden = desk.scheduler.hidden_kinds
+        owned = JobFilter(owned=desk.rights.owned, limit=MOST_JOBS)
+        pairs = tx.jobs.matching(owned) if desk.is_limited else tx.jobs.soonest(MOST_STARTS, hidden)
+        starts = takewhile(lambda item: item[0] <= tx.now + length, _starts(job_views(tx, pairs)))
+        found = [
+            {"name": job.name, "at": iso(at), "schedule": job.schedule} for at, _, job in islice(starts, MOST_STARTS)
+        ]
+        return {"starts": found, "until": iso(tx.now + length)}
+
+    return await desk.scheduler.look(work)
+
+
+def _starts(jobs: list[Job]) -> Iterator[tuple[int, str, Job]]:
+    return merge(*[zip(job.starts(), repeat(job.id), repeat(job)) for job in jobs], key=itemgetter(0, 1))
+
+
+NAME = text("The name of a schedule; agents may leave out their own name and the dot before it.", most=300)
+START = {"type": "object", "properties": {"name": TEXT, "at": TEXT, "schedule": TEXT}, "required": ["name", "at"]}
+TOOLS = (
+    Tool(
+        "list_schedules",
+        "List schedules that you may see, by name, with their next and last run.",
+        list_schedules,
+        {
+            "mine": flag("Only those that were made over MCP; for an agent, those it made itself."),
+            "q": text("A part of the name.", most=200),
+            "limit": whole("How many.", 1, 200),
+            "cursor": text("`next_cursor` of the page before.", most=300),
+        },
+        answers({"schedules": {"type": "array", "items": SCHEDULE}, "next_cursor": MAYBE}),
+        reads=True,
+        repeatable=True,
+    ),
+    Tool(
+        "get_schedule",
+        "Show one schedule with its next times and its last run.",
+        get_schedule,
+        {"name": NAME},
+        SCHEDULE,
+        ("name",),
+        reads=True,
+        repeatable=True,
+    ),
+    Tool(
+        "explain",
+        "Explain why a schedule or a run ran or did not run, and when it runs next; without a name, how all is.",
+        explain,
+        {"name": text("A schedule or a run.", most=300)},
+        SENTENCES,
+        reads=True,
+        repeatable=True,
+    ),
+    Tool(
+        "status",
+        "Say whether all is well.",
+        status,
+        {},
+        answers({"sentences": {"type": "array", "items": TEXT}, "well": {"type": "boolean"}}),
+        reads=True,
+        repeatable=True,
+    ),
+    Tool(
+        "upcoming",
+        "List the next starts in order of time.",
+        upcoming,
+        {"for": text("How far ahead to look, such as 24h (the default) or 7d.", most=40)},
+        answers({"starts": {"type": "array", "items": START}, "until": TEXT}),
+        reads=True,
+        repeatable=True,
+    ),
+)

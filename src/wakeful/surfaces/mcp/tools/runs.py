@@ -1,0 +1,110 @@
+"""`run_now`, `cancel_run`, `get_run` and `wait_for_run`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from wakeful import ids
+from wakeful.domains.agents.self_scheduling import requesting
+from wakeful.errors import NotAllowed
+from wakeful.kernel.actions import authorized, lookup
+from wakeful.kernel.engine.proposed import MCP
+from wakeful.surfaces.mcp.arguments import text, whole
+from wakeful.surfaces.mcp.shapes import OUTPUT, RUN, run_shape
+from wakeful.surfaces.mcp.tool import Tool
+from wakeful.surfaces.mcp.tools.looking import NAME
+
+if TYPE_CHECKING:
+    from wakeful.kernel.model.run import Run
+    from wakeful.store.interface import Transaction
+    from wakeful.surfaces.mcp.desk import Answer, Desk, Given
+
+LONGEST_WAIT = 50  # seconds; clients give up on a call after a minute
+STEP_S = 2.0
+
+
+async def run_now(desk: Desk, given: Given) -> Answer:
+    desk.needs_editor()
+    server = desk.scheduler.server_side
+    name = await desk.scheduler.look(lambda tx: requesting.find_own(tx, desk.rights, given["name"])[0].name)
+    if not desk.is_limited:
+        return run_shape(await server.run_job(name, None, desk.rights))
+    number = await desk.scheduler.transact(lambda tx, context: requesting.start(tx, context, desk.requester(tx), name))
+    return run_shape(await server.get_run(ids.run_text(number), desk.rights))
+
+
+async def cancel_run(desk: Desk, given: Given) -> Answer:
+    desk.needs_editor()
+    number = lookup.require_run(given["run"])
+
+    def check(tx: Transaction) -> None:
+        authorized.ensure_own_run(tx, number, desk.rights)
+        job = lookup.find_run(tx, number)[0]
+        if desk.is_limited and job.source != MCP:
+            raise NotAllowed(f"{job.name} was not made by {desk.caller.name}: only runs of your own schedules are.")
+
+    await desk.scheduler.look(check)
+    return run_shape(await desk.scheduler.server_side.cancel_run(given["run"], desk.rights))
+
+
+async def get_run(desk: Desk, given: Given) -> Answer:
+    run = await desk.scheduler.server_side.get_run(given["run"], desk.rights)
+    return run_shape(run, given.get("output_limit", OUTPUT))
+
+
+async def wait_for_run(desk: Desk, given: Given) -> Answer:
+    """The run once it has ended, or as it is when the time is over; says meanwhile how it stands."""
+    seconds = given.get("timeout", 30)
+    run = await desk.scheduler.server_side.get_run(given["run"], desk.rights)
+    waited = 0.0
+    while run.status != "done" and waited < seconds and not _asks(run):
+        await desk.progress(waited, float(seconds), f"{run.id} of {run.job} is {run.status}")
+        step = min(STEP_S, seconds - waited)
+        try:
+            run = await desk.scheduler.wait_for_run(run.id, timeout=step)
+        except TimeoutError:
+            run = await desk.scheduler.server_side.get_run(run.id, desk.rights)
+        waited += step
+    shown = run_shape(run)
+    if run.status == "done":
+        return shown
+    more = "it waits for a person's approval" if _asks(run) else "call wait_for_run again to wait longer"
+    return {**shown, "note": f"It has not ended yet: {more}."}
+
+
+def _asks(run: Run) -> bool:
+    return run.status == "waiting" and run.phase == "approval"
+
+
+_RUN = text("The id of a run, run_….", most=100)
+TOOLS = (
+    Tool(
+        "run_now",
+        "Start a schedule now. Agents start only those that they made.",
+        run_now,
+        {"name": NAME},
+        RUN,
+        ("name",),
+    ),
+    Tool("cancel_run", "Cancel a run.", cancel_run, {"run": _RUN}, RUN, ("run",), destroys=True),
+    Tool(
+        "get_run",
+        "Show a run: how it stands, its output and its error.",
+        get_run,
+        {"run": _RUN, "output_limit": whole("How many characters of the output to show.", 0, 100_000)},
+        RUN,
+        ("run",),
+        reads=True,
+        repeatable=True,
+    ),
+    Tool(
+        "wait_for_run",
+        "Wait until a run has ended, with progress, for at most 50 seconds; call again to wait longer.",
+        wait_for_run,
+        {"run": _RUN, "timeout": whole("Seconds to wait at most (default: 30).", 0, LONGEST_WAIT)},
+        RUN,
+        ("run",),
+        reads=True,
+        repeatable=True,
+    ),
+)

@@ -1,0 +1,78 @@
+"""`/agents` and `/agents/NAME`: is it awake, and what has it cost?"""
+
+from __future__ import annotations
+
+import shlex
+from typing import Any
+
+from wakeful import ids
+from wakeful.kernel.views.lately import lately
+from wakeful.store.interface import Transaction
+from wakeful.surfaces.web.drawings.bars import meter, sparkline
+from wakeful.surfaces.web.pages import Asked, Page, Region
+from wakeful.surfaces.web.shapes import Look
+
+LOOKS = {
+    "running": Look("active", "run", "running"),
+    "idle": Look("idle", "", "idle"),
+    "paused": Look("paused", "", "paused"),
+    "disabled": Look("disabled", "bad", "off"),
+    "waiting": Look("waiting", "wait", "waits for you"),
+}
+
+
+def look_of(agent: dict[str, Any]) -> Look:
+    if agent["paused"]:
+        return LOOKS["paused"]
+    if agent["over_budget"]:
+        return Look("skipped", "wait", "over budget")
+    if agent["rate_limited"]:
+        return Look("deferred", "wait", "rate limited")
+    return LOOKS.get(agent["status"], LOOKS["idle"])
+
+
+def spent(agent: dict[str, Any]) -> list[tuple[str, str, Any]]:
+    """What it has used of each cap today, in words and drawn."""
+    found = []
+    for cap, used, form in (
+        ("cost_per_day", "cost", "${:,.2f}"),
+        ("runs_per_day", "runs", "{:,}"),
+        ("tokens_per_day", "tokens", "{:,}"),
+    ):
+        most = agent["budget"].get(cap)
+        if most is not None:
+            value = agent["spent_today"][used]
+            found.append((used, f"{form.format(value)} of {form.format(most)}", meter(value, most)))
+    return found
+
+
+async def listed(asked: Asked) -> dict[str, Any]:
+    agents = await asked.scheduler.agents.list()
+    return {"agents": [(agent, look_of(agent), spent(agent)) for agent in agents]}
+
+
+page = Page(
+    "agents", "/agents", lambda _: "Agents", (Region("agents", ("run", "job", "heartbeat"), listed),),
+    lambda _: "wakeful agent list",
+)  # fmt: skip
+
+
+async def one(asked: Asked) -> dict[str, Any]:
+    agent = await asked.scheduler.agents.get(asked.path["name"])
+    jobs = [*agent["schedules"], *([agent["heartbeat"]] if agent["heartbeat"] else [])]
+
+    def work(tx: Transaction) -> dict[str, Any]:
+        found = {job["job"]: tx.jobs.by_name(job["job"]) for job in jobs}
+        numbers = {name: ids.job_text(pair[0].id) for name, pair in found.items() if pair is not None}
+        last = lately(tx, list(numbers.values()))
+        return {name: sparkline(last[text]) for name, text in numbers.items()}
+
+    drawings = await asked.scheduler.look(work)
+    return {"agent": agent, "look": look_of(agent), "spent": spent(agent), "drawings": drawings, "jobs": jobs}
+
+
+agent_page = Page(
+    "agent", "/agents/{name}", lambda asked: asked.path["name"],
+    (Region("agent", ("run", "job", "heartbeat"), one),),
+    lambda asked: f"wakeful agent show {shlex.quote(asked.path['name'])}", tab="agents",
+)  # fmt: skip

@@ -1,0 +1,250 @@
+"""`/`: is all well, and what needs a person?"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from wakeful import ids
+from wakeful.domains.agents.budgets.rules import in_units
+from wakeful.domains.agents.budgets.spending import limits_of
+from wakeful.domains.agents.naming import wake_job
+from wakeful.domains.delivery.tables import Wanted
+from wakeful.domains.delivery.views import list_connectors, list_deliveries
+from wakeful.kernel.model.job import Job, Run, job_views
+from wakeful.kernel.model.run import run_views
+from wakeful.kernel.rules.outcome import APPROVAL
+from wakeful.kernel.views.lately import lately
+from wakeful.kernel.views.ledger import Tally
+from wakeful.kernel.views.records import Alert, alert_views
+from wakeful.kernel.views.statistics import Figures, figures
+from wakeful.kernel.views.timeline import Band, Row, Timeline, slept, timeline
+from wakeful.store.interface import Transaction
+from wakeful.store.records import RunDetails
+from wakeful.store.runs import RunFilter
+from wakeful.surfaces.web.deliveries import look_of as look_of_delivery
+from wakeful.surfaces.web.drawings.bars import meter
+from wakeful.surfaces.web.drawings.timeline import draw_back, draw_head, draw_row
+from wakeful.surfaces.web.pages import Asked, Page, Region
+from wakeful.surfaces.web.remembering import Remembered
+from wakeful.surfaces.web.rendering import Times, span
+from wakeful.surfaces.web.shapes import look_of_job
+from wakeful.triggers import to_ms
+
+LEDGERS: Remembered[tuple[Tally, list[Band]]] = Remembered()
+TIMELINES: Remembered[Timeline] = Remembered()
+FIGURES: Remembered[tuple[Figures, int]] = Remembered()
+ASKS = "approval"  # the alert of a run that asks, which is shown as its question
+NEEDS_SHOWN = 4
+NEXT_SHOWN = 5
+RUNNING_SHOWN = 8
+SAID_READ, SAID_SHOWN = 50, 4
+ACTIONS_READ, AGENTS_READ, BEATS_READ = 100, 20, 100
+STILL = ("success", "noop")
+ANSWERS = ("approve", "reject", "acknowledge")
+#: Why a run starts without a person: a slot that has two successes of such runs was done twice.
+BY_ITSELF = ("schedule", "catch_up", "recovery", "retry", "after", "approval")
+HOUR_MS = 3_600_000
+SPANS = {"12h": (12 * HOUR_MS, 2), "day": (24 * HOUR_MS, 4), "week": (7 * 24 * HOUR_MS, 24)}
+
+
+async def of_today(asked: Asked) -> tuple[Tally, list[Band]]:
+    """What became of the day's slots, and when the machine slept."""
+    midnight = asked.times.midnight()
+
+    async def find() -> tuple[Tally, list[Band]]:
+        ledger = await asked.scheduler.server_side.get_ledger(None, lambda _: midnight, asked.rights)
+        return ledger.total, await asked.scheduler.look(lambda tx: slept(tx, midnight))
+
+    return await LEDGERS.ask(asked.scheduler, str(midnight), find)
+
+
+async def verdict(asked: Asked) -> dict[str, Any]:
+    """What became of the day's slots."""
+    tally, bands = await of_today(asked)
+    return {"tally": tally, "slept": bands}
+
+
+async def needs(asked: Asked) -> dict[str, Any]:
+    """What waits for a person: questions first, then incidents that nobody has seen."""
+    midnight = asked.times.midnight()
+
+    def work(tx: Transaction) -> tuple[list[Run], list[Alert], list[int]]:
+        asking = tx.runs.matching(RunFilter(status="waiting", phase=APPROVAL, limit=100))
+        alerts = [one for one in tx.alerts.all_open() if one.acked_at is None and one.kind != ASKS]
+        done = [one.at for one in tx.actions.before(None, ACTIONS_READ) if one.what in ANSWERS and not one.undone]
+        return run_views(tx, asking), alert_views(tx, alerts), done
+
+    questions, alerts, answered = await asked.scheduler.look(work)
+    found: Sequence[Run | Alert] = [*questions, *alerts]
+    return {
+        "questions": [one for one in found[:NEEDS_SHOWN] if isinstance(one, Run)],
+        "alerts": [one for one in found[:NEEDS_SHOWN] if isinstance(one, Alert)],
+        "more": max(0, len(found) - NEEDS_SHOWN),
+        "answered": sum(at >= midnight for at in answered),
+        "last_answer": max(answered, default=None),
+    }
+
+
+async def going(asked: Asked) -> dict[str, Any]:
+    """What runs, and what starts next."""
+    hidden = asked.scheduler.hidden_kinds
+
+    def work(tx: Transaction) -> tuple[list[tuple[Run, int | None]], int, list[Job]]:
+        active = tx.runs.matching(RunFilter(status="active", limit=RUNNING_SHOWN, hidden=hidden))
+        views = run_views(tx, active)
+        usual = lately(tx, [run.job_id for run in views])
+        number = tx.runs.open_counts(hidden).get("active", 0) if len(active) == RUNNING_SHOWN else len(active)
+        shown = [(run, usual[run.job_id].usually_ms) for run in views]
+        return shown, number, job_views(tx, tx.jobs.soonest(NEXT_SHOWN, hidden))
+
+    running, number, soon = await asked.scheduler.look(work)
+    starts = sorted(
+        ((at, job.name) for job in soon for at in job.upcoming(NEXT_SHOWN) if to_ms(at) > asked.times.now),
+    )[:NEXT_SHOWN]
+    return {"running": running, "number": number, "places": asked.scheduler.max_running, "starts": starts}
+
+
+async def line(asked: Asked) -> dict[str, Any]:
+    """What ran and what is to come."""
+    name = asked.query.get("span", "12h")
+    reach, hours = SPANS.get(name, SPANS["12h"])
+    as_table = asked.query.get("view") == "table"
+
+    async def find() -> Timeline:
+        return await asked.scheduler.look(lambda tx: timeline(tx, reach, reach, asked.scheduler.hidden_kinds))
+
+    found = await TIMELINES.ask(asked.scheduler, str(reach), find)
+    ticks = ticks_of(found, hours, asked.times)
+    clock = asked.times.plain
+    return {
+        "line": found,
+        "back": draw_back(found, ticks),
+        "head": draw_head(found, ticks, clock),
+        "rows": [(row, draw_row(row, found, clock), look_of_job(row.job), say(row, found)) for row in found.rows],
+        "span": name if name in SPANS else "12h",
+        "as_table": as_table,
+    }
+
+
+def _reply(details: RunDetails | None) -> str:
+    output = json.loads(details.output) if details is not None and details.output is not None else None
+    return str(output.get("reply", "")) if isinstance(output, dict) else ""
+
+
+def say(row: Row, found: Timeline) -> tuple[str, str]:
+    """What stands at the end of a row, and in which tone."""
+    job, last = row.job, row.marks[-1] if row.marks else None
+    if job.status == "waiting" and last is not None:
+        return f"waits {span(found.now - last.at)}", "wait"
+    if job.status == "disabled":
+        return "off", "bad"
+    if job.status == "paused":
+        return "paused", ""
+    if last is not None and last.what == "active":
+        return f"running {span(found.now - last.at)}", "run"
+    period = row.ahead[1] - row.ahead[0] if len(row.ahead) > 1 else None
+    if period is not None and row.more_ahead:
+        return f"every {span(period)}", ""
+    return ("", "") if row.ahead else (job.status, "")
+
+
+def ticks_of(line: Timeline, hours: int, times: Times) -> list[int]:
+    """Round hours of the wall clock, so many apart; also on a day on which clocks change."""
+    found, at = list[int](), times.whole_hour(line.since)
+    while at < line.until:
+        if at > line.since and times.hour(at) % hours == 0 and (not found or at - found[-1] > HOUR_MS):
+            found.append(at)
+        at += HOUR_MS
+    return found
+
+
+async def said(asked: Asked) -> dict[str, Any]:
+    """What agents said, and whether it arrived."""
+    found = await asked.scheduler.look(lambda tx: list_deliveries(tx, Wanted(limit=SAID_READ)))
+    replies = [(one, look_of_delivery(one)) for one in found if one["agent"] is not None]
+    since, agents = asked.times.midnight(), await asked.scheduler.agents.list()
+    hushed = await asked.scheduler.look(lambda tx: hushes(tx, [agent["name"] for agent in agents], since))
+    has_connectors = bool(await asked.scheduler.look(list_connectors))
+    return {"replies": replies[:SAID_SHOWN], "hushed": hushed, "connected": has_connectors}
+
+
+class Hush(NamedTuple):
+    """An agent that looked and had nothing to say."""
+
+    agent: str
+    times: int
+    since: int
+    last: int
+
+
+def hushes(tx: Transaction, agents: Sequence[str], since: int) -> list[Hush]:
+    """How often agents were woken today and said nothing, since they last said something."""
+    beats = {agent: tx.jobs.by_name(wake_job(agent)) for agent in agents[:AGENTS_READ]}
+    numbers = {pair[0].id: agent for agent, pair in beats.items() if pair is not None}
+    found = []
+    for number, runs in tx.runs.last_of(list(numbers), BEATS_READ).items():
+        today = [run for run in runs if run.outcome is not None and (run.started_at or 0) >= since]
+        details = tx.runs.details_of([run.id for run in today])
+        hushed = [run.outcome in STILL and not _reply(details.get(run.id)) for run in today]
+        quiet = today[: hushed.index(False) if False in hushed else len(hushed)]
+        if quiet:
+            times = [run.started_at or 0 for run in quiet]
+            found.append(Hush(numbers[number], len(quiet), times[-1], times[0]))
+    return found
+
+
+async def spend(asked: Asked) -> dict[str, Any]:
+    """What agents have used of their budget today."""
+    agents = await asked.scheduler.agents.list()
+    used = sum(agent["spent_today"]["cost"] for agent in agents)
+    limits = await asked.scheduler.look(limits_of)
+    cap = in_units(limits.caps.cost) if limits.caps.cost is not None else None
+    elapsed = max(1, asked.times.now - asked.times.midnight())
+    expected = used * 24 * HOUR_MS / elapsed
+    return {
+        "agents": sorted(agents, key=lambda agent: -agent["spent_today"]["cost"])[:6],
+        "used": used,
+        "cap": cap,
+        "expected": expected,
+        "drawing": meter(used, cap or max(used, 1.0), expected),
+    }
+
+
+async def record(asked: Asked) -> dict[str, Any]:
+    """What stands on record, and that nothing of today is lost or was done twice."""
+    today = ids.first_id_at(asked.times.midnight())
+
+    async def find() -> tuple[Figures, int]:
+        return await asked.scheduler.look(
+            lambda tx: (figures(tx, asked.scheduler.hidden_kinds), tx.runs.settled_twice(today, BY_ITSELF))
+        )
+
+    tally, _ = await of_today(asked)
+    known, twice = await FIGURES.ask(asked.scheduler, str(today), find)
+    return {"figures": known, "lost": tally.unaccounted, "twice": twice}
+
+
+async def first(asked: Asked) -> dict[str, Any]:
+    """Whether this is the first visit: nothing is scheduled yet."""
+    connectors = await asked.scheduler.look(list_connectors)
+    return {"connected": bool(connectors), "agents": bool(await asked.scheduler.agents.list())}
+
+
+page = Page(
+    "now",
+    "/",
+    lambda _: "Now",
+    (
+        Region("verdict", ("run", "job", "alert", "node"), verdict),
+        Region("needs", ("run", "alert", "delivery"), needs),
+        Region("going", ("run", "job"), going),
+        Region("timeline", ("run", "job", "node"), line),
+        Region("said", ("delivery", "heartbeat"), said),
+        Region("spend", ("run",), spend),
+        Region("record", ("run",), record),
+    ),
+    lambda _: "wakeful status",
+    facts=first,
+)
