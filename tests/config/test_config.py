@@ -234,7 +234,7 @@ def test_an_env_file_is_read_and_the_environment_comes_first(write):
         ("store: ${NOPE}", "store needs ${NOPE}, which is not set: set it in the environment or in env_file."),
         (
             "server:\n  host: '${a b}'",
-            "server.host has ${a b}: write ${NAME}, ${file:/path}, or $${ for the signs themselves.",
+            "server.host has ${a b}: write ${NAME}, ${file:/path}, or $${ for a literal ${.",
         ),
     ],
 )
