@@ -91,8 +91,10 @@ class Room(ThreadPoolExecutor):
                 value = function(*args, **kwargs)
             except StopIteration as error:  # a future of asyncio does not take it
                 future.set_exception(RuntimeError(f"the function raised {error!r}"))
-            except BaseException as error:  # noqa: BLE001 - it belongs to who awaits the call
+            except Exception as error:  # noqa: BLE001 - it belongs to who awaits the call
                 future.set_exception(error)
+            except BaseException as error:  # noqa: BLE001 - in the loop it would end the server, or cancel who awaits it
+                future.set_exception(RuntimeError(f"the function raised {error!r}"))
             else:
                 future.set_result(value)
 

@@ -387,17 +387,18 @@ def in_turns(failures, successes):
 
 
 @pytest.mark.promise("X5")
+@pytest.mark.parametrize("failures", [2, 5])
 @virtual
-async def test_a_job_that_fails_and_recovers_again_and_again_is_announced_as_flapping_and_its_end(scene):
+async def test_a_job_that_fails_and_recovers_again_and_again_is_announced_as_flapping_and_its_end(scene, failures):
     phone = Phone(scene)
-    scene.act = in_turns(2, 1)
+    scene.act = in_turns(failures, 1)
     async with with_phone(scene, phone) as scheduler:
         await configure(scheduler, to="phone")
         await scheduler.add_job("backup", Every("1m"), max_errors=0, backoff=["1s"])
         await scheduler.start()
         await scene.sleep("4h")
         told = [("failing", "opened"), ("failing", "closed")] * 2 + [("flapping", "opened")]
-        assert phone.events == told, "and no more, however long it goes on"
+        assert phone.events == told, "and no more, however long it goes on, and however often each time"
         assert phone.titles[-1] == "backup: flapping"
         assert "This comes and goes, 3 times within 1h: backup has failed 2 times in a row" in phone.texts[-1]
         assert "Look closer: wakeful explain backup" in phone.texts[-1]
@@ -406,6 +407,20 @@ async def test_a_job_that_fails_and_recovers_again_and_again_is_announced_as_fla
         await scene.sleep("2h")
         assert phone.events == [("flapping", "closed")]
         assert await scheduler.list_alerts() == []
+
+
+@pytest.mark.promise("X5")
+@virtual
+async def test_a_snooze_that_ends_while_an_incident_flaps_announces_that_it_does_and_nothing_else(scene):
+    phone = Phone(scene)
+    scene.act = in_turns(5, 1)
+    async with with_phone(scene, phone) as scheduler:
+        await configure(scheduler, to="phone")
+        await scheduler.add_job("backup", Every("1m"), max_errors=0, backoff=["1s"])
+        await scheduler.transact(lambda tx, _: snooze(tx, ["backup"], "30m", scheduler.acting()))
+        await scheduler.start()
+        await scene.sleep("2h")
+        assert phone.events == [("flapping", "opened")]
 
 
 @pytest.mark.promise("X5")

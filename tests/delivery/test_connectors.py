@@ -211,6 +211,35 @@ def test_what_a_function_raises_is_what_the_attempt_was(error, expected):
     assert (tried.permanent, tried.retry_after, tried.unclear, tried.error) == expected
 
 
+@pytest.mark.promise("A8")
+@pytest.mark.parametrize("awaits", [False, True])
+@pytest.mark.parametrize(
+    ("error", "unclear"),
+    [(SystemExit(3), False), (asyncio.CancelledError("scope"), True), (TimeoutError("read timed out"), True)],
+)
+def test_what_would_end_its_server_or_its_run_is_an_attempt_that_failed(error, unclear, awaits):
+    def fails(_):
+        raise error
+
+    async def fails_later(_):
+        raise error
+
+    tried = send(CallConnector(fails_later if awaits else fails))
+    assert (tried.ok, tried.permanent) == (False, False)
+    assert tried.unclear is (unclear and (awaits or isinstance(error, TimeoutError)))
+    assert type(error).__name__ in tried.error
+    assert str(error) in tried.error
+
+
+@pytest.mark.promise("A8")
+def test_a_function_that_raises_as_if_a_person_had_pressed_ctrl_c_ends_nothing():
+    def fails(_):
+        raise KeyboardInterrupt
+
+    tried = send(CallConnector(fails))
+    assert (tried.ok, tried.error) == (False, "RuntimeError: the function raised KeyboardInterrupt()")
+
+
 def test_a_program_gets_the_message_on_its_standard_input(tmp_path):
     assert send(CommandConnector(["sh", "-c", "cat > got.json"], tmp_path)).ok
     assert json.loads((tmp_path / "got.json").read_text())["text"] == "hello"

@@ -55,8 +55,8 @@ def written(tmp_path):
     return Written(tmp_path / "wakeful.yaml")
 
 
-def watching(scheduler, written):
-    watch = FileWatch(scheduler, written.path, written.load, lambda _: ())
+def watching(scheduler, written, beside=None):
+    watch = FileWatch(scheduler, written.path, written.load, lambda _: (), beside)
     scheduler.before_start(watch.prepare)
     scheduler.accompany(watch)
 
@@ -99,6 +99,42 @@ async def test_what_could_not_be_stored_is_tried_again_and_a_mistake_is_reported
         written.write("wrong")
         await scene.sleep(2)
         assert len(await scheduler.list_alerts()) == 1, "it is a mistake again"
+        await scheduler.stop()
+
+
+class Sections:
+    """What else is in a file: one that says `odd` is taken over in part, and then fails."""
+
+    def __init__(self, written):
+        self._written = written
+        self._before = self.holds = "a"
+
+    def is_taken(self):
+        return self.holds == self._written.path.read_text()
+
+    async def take(self):
+        self._before, self.holds = self.holds, self._written.path.read_text()
+        if "odd" in self.holds:
+            raise RuntimeError("a domain stumbles")
+
+    async def put_back(self):
+        self.holds = self._before
+
+
+@virtual
+async def test_a_file_over_which_a_domain_stumbles_is_not_half_applied(scene, written):
+    async with scene.scheduler() as scheduler:
+        sections = Sections(written)
+        watching(scheduler, written, sections)
+        await scheduler.start()
+        written.write("a odd")
+        await scene.sleep(2)
+        assert (sections.holds, await names(scheduler)) == ("a", ["a"])
+        (alert,) = await scheduler.list_alerts()
+        assert "It was not applied: RuntimeError: a domain stumbles" in alert.message
+        written.write("a b")
+        await scene.sleep(2)
+        assert (sections.holds, await names(scheduler), await scheduler.list_alerts()) == ("a b", ["a", "b"], [])
         await scheduler.stop()
 
 

@@ -50,6 +50,20 @@ async def test_jobs_of_one_lane_have_equal_shares_while_one_that_needs_two_lanes
         assert sum(shares(scene, "a-").values()) > 300, "the lane is reserved, not lost"
 
 
+@pytest.mark.promise("X22")
+@pytest.mark.parametrize(("jobs", "length"), [(2, "30m"), (2, "35m"), (3, "25m"), (4, "18m")])
+@virtual
+async def test_jobs_that_become_due_at_one_moment_take_turns_in_going_first(scene, jobs, length):
+    scene.act = lasting(scene, a=length)
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_jobs([NewJob(f"a-{n}", Every("1h", anchor=at(0)), lanes={"a": 1}) for n in range(jobs)])
+        await scheduler.start()
+        await scene.sleep("48h")
+        counts = shares(scene, "a-")
+        assert fair(counts, jobs), counts
+        assert max(counts.values()) <= min(counts.values()) + 6, counts
+
+
 @pytest.mark.parametrize("lanes", [("a", "b"), ("b", "a")])
 @virtual
 async def test_a_job_in_two_busy_lanes_starts_within_one_wait_of_each(scene, lanes):

@@ -21,7 +21,7 @@ async def _cut_off(scene, scheduler, how):
         await scheduler.close()
 
 
-async def _through_an_outage(scene, how, catch_up, down="3h"):
+async def _through_an_outage(scene, how, catch_up, down="3h", **options):
     """A run of the slot at 1:00 is cut off at 1:30; a new life begins after the outage."""
 
     async def long(run):
@@ -30,7 +30,7 @@ async def _through_an_outage(scene, how, catch_up, down="3h"):
     scene.act = long
     first = scene.scheduler()
     await first.open()
-    await first.add_job("a", HOURLY, catch_up=catch_up)
+    await first.add_job("a", HOURLY, catch_up=catch_up, **options)
     await first.start()
     await scene.sleep("1h30m")
     await _cut_off(scene, first, how)
@@ -109,3 +109,31 @@ async def test_slots_are_not_merged_into_a_run_that_waits_for_a_lane_and_never_s
         started = [run.slot for run in scene.of("a") if run.attempt == 1]
         assert started[:2] == [at(0, 1), at(0, 26)], "what was missed meanwhile is caught up"
         assert (await tally(scheduler)).unaccounted == 0
+
+
+@pytest.mark.promise("X25", "X9")
+@pytest.mark.parametrize(("catch_up", "expected"), [("skip", (2, 0)), ("once", (0, 2))])
+@virtual
+async def test_what_came_before_a_second_crash_is_neither_run_late_nor_merged_where_nothing_is_caught_up(
+    scene, catch_up, expected
+):
+    """The run that recovers is cut off as well, and waits for its backoff before it is tried a third time."""
+    second = await _through_an_outage(scene, "crash", catch_up, down="1s", backoff=["10s"])
+
+    async def long(_):
+        await asyncio.sleep(10_800)
+
+    scene.act = long
+    await second.open()
+    await second.start()
+    await scene.until(at(3, 30))
+    await scene.crash(second)
+    scene.act = None
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        await scene.sleep("10m")
+        assert [(run.slot, run.attempt) for run in scene.runs] == [(at(1), 1), (at(1), 2), (at(1), 3)]
+        found = await tally(scheduler)
+        assert (found.missing, found.merged) == expected
+        await scene.until(at(4, 1))
+        assert scene.runs[-1].slot == at(4)

@@ -11,7 +11,8 @@ from tests.simulation.people import LANES
 from tests.simulation.world import World, live
 from wakeful import Every, Trigger
 from wakeful.kernel.actions import runs as run_actions
-from wakeful.kernel.engine import claim, rearming
+from wakeful.kernel.engine import claim, rearming, recovery
+from wakeful.kernel.rules.passing import MERGED
 from wakeful.kernel.rules.pending import BY_TIME
 from wakeful.store.jobs import Jobs
 
@@ -43,6 +44,32 @@ class Busy(World):
         return options
 
 
+class Unforgiving(Busy):
+    """Jobs that catch nothing up, whose slots lie apart: none of them is ever covered by another's run."""
+
+    kinds = (("slow", 20), ("good", 10))
+    weights: ClassVar[dict[str, int]] = {
+        "_pass_time": 40, "_add": 10, "_run_now": 3, "_kill": 10, "_restart": 6, "_pause": 3, "_resume": 3,
+    }  # fmt: skip
+
+    def _trigger(self) -> Trigger:
+        return Every(self.rng.choice(("7m", "20m", "1h")))
+
+    def _options(self) -> dict[str, object]:
+        return {"timeout": "1h", "max_errors": 0, "catch_up": "skip"}
+
+    def _needs(self) -> dict[str, object]:
+        return {}
+
+    def _look(self) -> None:
+        super()._look()
+        sql = "SELECT j.name FROM stretches s JOIN jobs j ON j.id = s.job_id WHERE s.fate = 'merged'"
+        if (found := self._watch().execute(sql).fetchone()) is not None:
+            raise Broken(
+                f"X25: a slot of {found['name']} is called merged, and no run covers what it does not catch up"
+            )
+
+
 def _breaks(seeds: range | tuple[int, ...], kind: type[World] = Busy) -> str:
     """The first broken promise these worlds find, or nothing."""
     for seed in seeds:
@@ -58,6 +85,12 @@ def _breaks(seeds: range | tuple[int, ...], kind: type[World] = Busy) -> str:
 def test_whatever_happens_jobs_start_and_runs_end_as_is_promised(group: int) -> None:
     for seed in SEEDS[group::GROUPS]:
         live(seed, 40, Busy)
+
+
+@pytest.mark.promise("X25", "X9")
+def test_where_nothing_is_caught_up_nothing_is_called_merged() -> None:
+    for seed in (1, 2, 3, 4, 9, 12):
+        live(seed, 40, Unforgiving)
 
 
 def _set_back_only_armed_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -102,3 +135,11 @@ def test_it_finds_a_failure_that_is_forgotten_with_its_retry(monkeypatch: pytest
     for place in (claim, run_actions):
         monkeypatch.setattr(place, "count_dropped", lambda _tx, _context, _job, state, _run: state)
     assert "H7" in _breaks(SEEDS)
+
+
+@pytest.mark.promise("X25")
+def test_it_finds_slots_that_are_called_merged_into_a_run_that_does_not_cover_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(recovery, "_fate_of_passed", lambda *_: MERGED)
+    assert "X25: a slot of" in _breaks(range(1, 4), Unforgiving)

@@ -205,6 +205,12 @@ class Runs(Verbs):
         )
         return self._count(sql, run_id)
 
+    def recovered(self, run: RunRow) -> RunRow:
+        """The run that this one recovers, however often it was cut off, as far back as is on record; else itself."""
+        while run.reason == "recovery" and run.retry_of is not None and (before := self.get(run.retry_of)) is not None:
+            run = before
+        return run
+
     def log(
         self,
         job_id: int | None,

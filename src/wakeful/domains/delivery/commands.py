@@ -182,14 +182,14 @@ def requeue_messages(place: Place, ref: str | None, *, as_json: bool) -> None:
 
 
 def cancel_message(place: Place, ref: str, *, yes: bool, as_json: bool) -> None:
-    """Do not send a message that waits."""
+    """Do not send a message that waits or failed."""
     ask_before_final(f"{ref} will not be sent.", yes=yes)
     number = delivery_number(ref)
 
     async def work(scheduler: Scheduler) -> dict[str, Any]:
         row = await scheduler.transact(lambda tx, _: outbox.cancel(tx, number))
         if row is not None and row.last_error != outbox.CANCELLED:
-            raise ScheduleTriggerError(f"{ref} is {row.status}: only what waits can be cancelled.")
+            raise ScheduleTriggerError(f"{ref} is {row.status}: only what waits or failed can be cancelled.")
         return await scheduler.look(lambda tx: get_delivery(tx, number))
 
     found = change(place, work)

@@ -283,10 +283,12 @@ def _chats(tx: Transaction) -> set[str]:
 
 
 def cancel(tx: Transaction, number: int) -> DeliveryRow | None:
-    """Do not send what waits; None where there is no such delivery. Any other stays as it is."""
+    """Do not send what waits or failed; None where there is no such delivery. Any other stays as it is."""
     outbox = tx.of(Outbox)
     row = outbox.get(number)
-    if row is None or row.status not in ("pending", "held") or row.digest_id is not None:
+    if row is None or row.digest_id is not None or row.kind == "test":
+        return row
+    if row.status not in ("pending", "held", "failed") and not (row.status == "unknown" and row.open):
         return row
     row = row._replace(status="expired", open=0, held_for=None, next_at=None, last_error=CANCELLED)
     outbox.save(row)

@@ -42,6 +42,7 @@ from wakeful.domains.delivery.tables import AttemptRow, ConnectorRow, DeliveryRo
 from wakeful.errors import ThreadsBusy
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.rules.outcome import FAILURES, Noop, clean
+from wakeful.triggers.durations import format_interval
 
 if TYPE_CHECKING:
     from wakeful.domains.delivery.connector import Connector
@@ -105,22 +106,29 @@ def _step(name: str, taken: Taken, tried: Tried, ms: int, *, more: bool) -> Call
 async def attempt(connector: Connector, message: Message, boot: Callable[[], int]) -> tuple[Tried, int]:
     """Send one message, whatever the connector does; how that ended, and how long it took."""
     begun = boot()
+    limit = asyncio.timeout(SEND_LIMIT_S)
     try:
-        async with asyncio.timeout(SEND_LIMIT_S):
+        async with limit:
             await connector.send(message)
         tried = Tried(ok=True)
-    except TimeoutError:
-        tried = Tried(ok=False, error=f"no answer within {SEND_LIMIT_S:g} s: it may have arrived", unclear=True)
     except NotDelivered as error:
         wait = None if error.retry_after is None else round(error.retry_after * 1000)
         permanent, unclear = isinstance(error, Permanent), isinstance(error, Unclear)
         tried = Tried(False, _said(error, connector), permanent, wait, unclear)  # noqa: FBT003
-    except Exception as error:  # noqa: BLE001 - whatever a connector raises is a failed attempt
-        tried = Tried(ok=False, error=_said(error, connector))
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():  # the run is to end
+            raise
+        tried = Tried(ok=False, error=_said(error, connector), unclear=True)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - whatever a connector raises is a failed attempt
+        if limit.expired():
+            tried = Tried(ok=False, error=f"no answer within {SEND_LIMIT_S:g} s: it may have arrived", unclear=True)
+        else:  # a time limit of its own may have been over with the message under way
+            tried = Tried(ok=False, error=_said(error, connector), unclear=isinstance(error, TimeoutError))
     return tried, max(0, boot() - begun)
 
 
-def _said(error: Exception, connector: Connector) -> str:
+def _said(error: BaseException, connector: Connector) -> str:
     text = str(error) if isinstance(error, NotDelivered | ThreadsBusy) else f"{type(error).__name__}: {error}"
     return clean(scrubbed(text, connector))[:ERROR_MOST]
 
@@ -176,14 +184,19 @@ def take(tx: Transaction, context: Context, name: str) -> Taken | None:
     connector = find_connector(tx, name)
     if connector is None:
         return None
-    outbox, rules, now = tx.of(Outbox), rules_of(connector.rules), tx.now
+    outbox, rules, now, expired = tx.of(Outbox), rules_of(connector.rules), tx.now, False
     release(tx, context, connector, rules)
     for _ in range(MOST_AT_ONCE):
         row = outbox.head(name)
         if row is None:
             return None
         if rules.max_age is not None and row.since + rules.max_age <= now:
-            _expire(tx, row, row.last_error or f"older than {rules.max_age // 1000} s")
+            why = row.last_error or f"it waited for longer than {format_interval(rules.max_age)}"
+            _expire(tx, row, why)
+            if not expired:  # one incident, however many there are
+                message = f"A message to {name} expired before it could be delivered: {why}"
+                open_alert(tx, context, FAILED, name, message, job_id=row.job_id)
+            expired = True
             continue
         if connector.type in CHAT_TYPES and not _addressed(tx, context, row):
             continue

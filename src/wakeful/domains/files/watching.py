@@ -119,11 +119,11 @@ class FileWatch(Service):
         """After an error with one state of the file, the next one is looked at; False where it is tried again."""
         try:
             return await self._take_over(is_start=is_start)
-        except Exception:
+        except Exception as error:
             log.exception("%s could not be applied", self._path)
             if is_start:
                 await self._withhold()
-            return True
+            return await self._alert(f"It was not applied: {type(error).__name__}: {error}")
 
     async def _aside(self, work: Callable[[], T]) -> T:
         """A disk may be slow; virtual time has no place for threads."""
@@ -161,7 +161,7 @@ class FileWatch(Service):
             plan = await self._scheduler.transact(
                 lambda tx, context: apply_fleet(tx, context, fleet, terms, confirmed=False, unless_applied=True)
             )
-        except SchedulerError:
+        except Exception:  # whatever it was: a file is taken over as a whole, or not at all
             if beside is not None:
                 await beside.put_back()
             raise

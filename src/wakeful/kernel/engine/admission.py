@@ -7,6 +7,7 @@ not start is parked until what it waits for is there, or refused by its kind. Ea
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 
 from wakeful.kernel.context import Context
@@ -16,6 +17,7 @@ from wakeful.kernel.rules.options import OptionValues, from_text
 from wakeful.kernel.rules.parking import FILE, GLOBAL_LANE, HANDLER, HOLD, SUSPECT_LANE, place_key
 from wakeful.kernel.rules.policy import LATE_MS
 from wakeful.store.interface import Transaction
+from wakeful.store.lanes import Waiter
 from wakeful.store.nodes import hold_level
 from wakeful.store.records import JobDef, JobState, RunRow, SkipRow
 
@@ -35,6 +37,7 @@ class Admission:
         self._context = context
         self._hooks = context.declared.hooks
         self._lines = Lines(tx)
+        self._together: Counter[tuple[int, int]] = Counter()  # how many became due at a moment, by priority
         self.waiting: list[JobState] = []
         self.skips: list[SkipRow] = []
         self.in_hook = False
@@ -64,12 +67,12 @@ class Admission:
         if not wanted:
             return self._asked(job, state) or ()
         self._lines.load(wanted)
-        turn, passed = turn_of(state), list[str]()
+        turn, passed = self._turn(state), list[str]()
         for lane in self._lines.in_order(wanted, state.ready_at):
             if not self._lines.has_room(lane, turn):
                 reserved = [] if lane == GLOBAL_LANE else passed
                 self._lines.wait(turn, lane, reserved)
-                self._park(state, lane, "at_capacity", self._full(lane))
+                self._park(state, lane, "at_capacity", self._full(lane), turn.since)
                 if reserved or self._may_reserve(job, state, wanted):
                     self._lines.reserve(job.id, reserved)
                 return None
@@ -151,6 +154,18 @@ class Admission:
             wanted[SUSPECT_LANE] = 1
         return wanted
 
+    def _turn(self, state: JobState) -> Waiter:
+        """The job's place in line; those that became due at one moment stand in the order in which they are looked at.
+
+        A millisecond apart, so that they keep it.
+        """
+        turn = turn_of(state)
+        if state.ready_at is not None:
+            return turn
+        before = self._together[turn[:2]]
+        self._together[turn[:2]] += 1
+        return turn._replace(since=turn.since + before)
+
     def _may_reserve(self, job: JobDef, state: JobState, wanted: dict[str, int]) -> bool:
         """Whether reservations of the job may be on record from when it was looked at before."""
         several = len(wanted.keys() - {GLOBAL_LANE}) > 1 or job.kind in self._hooks.takes_lanes
@@ -167,9 +182,10 @@ class Admission:
             return state.ready_at is None
         return not any(skip.reason == HELD and skip.last_at >= since for skip in self._tx.skips.of(state.job_id))
 
-    def _park(self, state: JobState, key: str, reason: str, detail: str | None) -> None:
+    def _park(self, state: JobState, key: str, reason: str, detail: str | None, since: int | None = None) -> None:
+        """`since`: since when it waits in a line, if it stands in one."""
         now = self._tx.now
         if self._is_first(state):
             self.skips.append(SkipRow(state.job_id, reason, 1, now, detail))
-        ready_at = state.ready_at if state.ready_at is not None else state.due_at
+        ready_at = since if since is not None else state.ready_at if state.ready_at is not None else state.due_at
         self.waiting.append(state._replace(due_at=None, parked=key, ready_at=ready_at))

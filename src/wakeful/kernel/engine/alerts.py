@@ -87,6 +87,8 @@ def open_alert(
         rules = alert_rules(tx)
         if is_new and rules.to is not None and kind not in ALONE and _flaps(tx, context, alert, rules):
             return is_new
+        if not is_new and _is_reported_as_flapping(tx, alert):
+            return is_new
         what = to_send(rules, alert, is_new=is_new, now=tx.now)
         if what is not None:
             _send(tx, context, Notice(alert, what, rules))
@@ -110,6 +112,11 @@ def _flaps(tx: Transaction, context: Context, alert: Alert, rules: AlertRules) -
     if is_new and to_send(rules, flapping, is_new=True, now=tx.now) is not None:
         _send(tx, context, Notice(flapping, OPENED, rules))
     return True
+
+
+def _is_reported_as_flapping(tx: Transaction, alert: Alert) -> bool:
+    """Whether the message that it comes and goes stands for it: it was not announced itself."""
+    return alert.notified_at is None and tx.of(Troubles).open_alert(alert_key(FLAPPING, alert.key)) is not None
 
 
 def end_flapping(tx: Transaction, context: Context) -> None:
@@ -174,7 +181,7 @@ def send_snoozed(tx: Transaction, context: Context, limit: int) -> int:
     for alert in over:
         assert rules is not None  # noqa: S101 - there is one to send
         what = to_send(rules._replace(cooldown=0), alert, is_new=False, now=tx.now)
-        if what is None:
+        if what is None or _is_reported_as_flapping(tx, alert):
             tx.alerts.note_awake(alert.id)
         else:
             _send(tx, context, Notice(alert, what, rules))

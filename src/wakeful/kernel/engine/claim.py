@@ -15,7 +15,7 @@ from wakeful.kernel.engine.admission import HELD, Admission
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.claimed import Claimed
 from wakeful.kernel.engine.ending import count_dropped, drop_runs
-from wakeful.kernel.engine.lines import turn_of
+from wakeful.kernel.engine.lines import by_turn
 from wakeful.kernel.engine.missed import Found, Late, note_missed
 from wakeful.kernel.engine.replacing import look_at_active
 from wakeful.kernel.engine.stretches import keep_passed, was_started
@@ -87,7 +87,7 @@ class Claim:
 
     def run(self, due: Iterable[tuple[JobDef, JobState]]) -> None:
         """Claim runs of these due jobs, and write everything that follows."""
-        for job, state in sorted(due, key=lambda pair: turn_of(pair[1])):
+        for job, state in sorted(due, key=by_turn):
             try:
                 self._look(job, state)
                 if state.ready_at is not None and state.run_id is None:
@@ -179,8 +179,9 @@ class Claim:
         return following
 
     def _before(self, run: RunRow) -> RunRow | None:
-        """The run that a further attempt continues."""
-        return self._tx.runs.get(run.retry_of) if run.reason == RETRY and run.retry_of is not None else None
+        """The run that a further attempt continues, or that was cut off."""
+        tries_again = run.reason == RETRY and run.retry_of is not None
+        return self._tx.runs.get(run.retry_of or 0) if tries_again else self._tx.runs.recovered(run)
 
     def _without_overtaken(self, job: JobDef, state: JobState, waiting: list[RunRow]) -> tuple[JobState, list[RunRow]]:
         """The runs that are still wanted; the others are dropped."""
@@ -219,9 +220,10 @@ class Claim:
             return
         if lanes is None:
             return
-        if self._is_slot_due(state) and covers_slots(run, self._before(run)):  # not before it starts: it may never
+        covers = covers_slots(run, self._before(run))
+        if self._is_slot_due(state) and covers:  # not before it starts: it may never
             state = self._instead_of_catching_up(job, state)
-        elif not self._is_slot_due(state):
+        elif not self._is_slot_due(state) and (covers or run.reason != "recovery"):
             state, passes = after_backing_off(job.trigger, state, self._tx.now)
             self._passes += passes
             self._skips += [SkipRow(job.id, BACKING_OFF, one.slots, self._tx.now, None) for one in passes]

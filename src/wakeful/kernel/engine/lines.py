@@ -20,7 +20,7 @@ from typing import NamedTuple
 from wakeful.kernel.rules.parking import GLOBAL_LANE, SUSPECT_LANE
 from wakeful.store.interface import Transaction
 from wakeful.store.lanes import Waiter
-from wakeful.store.records import JobState
+from wakeful.store.records import JobDef, JobState
 
 PATIENCE = 100  # times what runs usually take in the slowest lane that a job needs
 UNKNOWN = 64  # bits: a lane in which no run has ended yet is taken for the slowest of all
@@ -30,6 +30,12 @@ def turn_of(state: JobState) -> Waiter:
     """The job's place in every line it stands in."""
     since = state.ready_at if state.ready_at is not None else state.due_at
     return Waiter(-state.priority, since or 0, state.job_id)
+
+
+def by_turn(pair: tuple[JobDef, JobState]) -> tuple[int, int, int, int]:
+    """The order in which due jobs are looked at: of those that became due together, the longest idle one goes first."""
+    precedence, since, job_id, _ = turn_of(pair[1])
+    return precedence, since, pair[1].last_run_at or 0, job_id
 
 
 class _Lane(NamedTuple):

@@ -22,6 +22,7 @@ from wakeful.kernel.rules.options import OptionValues, from_text
 from wakeful.kernel.rules.outcome import GOES_ON, Result, past_limit
 from wakeful.kernel.rules.parking import is_lane
 from wakeful.kernel.rules.passing import MERGED, MISSED, Passed, has_grid, let_pass
+from wakeful.kernel.rules.pending import BY_HAND
 from wakeful.kernel.rules.policy import (
     FLOOR_MS,
     alarm,
@@ -88,11 +89,12 @@ def crash_all(tx: Transaction, context: Context, runs: Sequence[RunRow]) -> None
     states = tx.jobs.states([run.job_id for run in runs])  # again: what was settled may have queued a start of theirs
     blamed = blame(runs, states)
     crashed = Result("crashed", error_type="Crashed", error=CUT_OFF)
-    endings = [
-        Ending(job, run, result, crash(job, states[job.id], run, context, now=tx.now, blamed=result.blamed))
-        for run in runs
-        for job, result in [(jobs[run.job_id], crashed._replace(blamed=run.id in blamed))]
-    ]
+    endings = []
+    for run in runs:
+        job, result = jobs[run.job_id], crashed._replace(blamed=run.id in blamed)
+        by_hand = tx.runs.recovered(run).reason in BY_HAND
+        answer = crash(job, states[job.id], run, context, now=tx.now, blamed=result.blamed, by_hand=by_hand)
+        endings.append(Ending(job, run, result, answer))
     end_runs(tx, context, endings, announce=True)
 
 
@@ -153,8 +155,10 @@ def blame(runs: Sequence[RunRow], states: dict[int, JobState]) -> set[int]:
     return set(suspects) if len(suspects) == 1 else set()
 
 
-def crash(job: JobDef, state: JobState, run: RunRow, context: Context, *, now: int, blamed: bool) -> Settled:
-    """What a crash means for one job."""
+def crash(
+    job: JobDef, state: JobState, run: RunRow, context: Context, *, now: int, blamed: bool, by_hand: bool
+) -> Settled:
+    """What a crash means for one job; `by_hand`: a person started what was cut off."""
     trigger, options = trigger_of(job.trigger), from_text(job.options)
     finish = Finish(run.id, "done", "crashed", run.started_at, now, None)
     details = RunDetails(run.id, error_type="Crashed", error=CUT_OFF)
@@ -169,7 +173,7 @@ def crash(job: JobDef, state: JobState, run: RunRow, context: Context, *, now: i
     if options.overlap == "cancel_other" and run.slot is not None:  # it was only armed to be replaced
         state = state._replace(slot=None, next_at=None)
     if trigger.timed and state.enabled and not state.paused and state.slot is None:
-        came = _came_meanwhile(trigger, state, now) if run.slot is None else None
+        came = _came_meanwhile(trigger, state, now) if run.slot is None or by_hand else None
         if came is not None:  # a start by hand is no run of the schedule, and stands for none of its slots
             state = state._replace(slot=came, next_at=came)
         else:

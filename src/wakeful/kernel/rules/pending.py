@@ -46,9 +46,12 @@ def too_close(options: OptionValues, state: JobState, run: RunRow, now: int, min
 def covers_slots(run: RunRow, before: RunRow | None) -> bool:
     """Whether a run that starts late stands for the slots that passed since its own.
 
-    One that has no slot, such as the recovery of a start by hand, is no run of the schedule.
+    One that has no slot is no run of the schedule, and neither is the recovery of what a person started. `before`: the
+    run that it continues or recovers.
     """
-    return run.slot is not None and (run.reason in ("recovery", *BY_TIME) or is_deferred(run, before))
+    if run.slot is None or (before is not None and before.reason in BY_HAND):
+        return False
+    return run.reason in ("recovery", *BY_TIME) or is_deferred(run, before)
 
 
 def instead_of_catching_up(
@@ -59,7 +62,8 @@ def instead_of_catching_up(
     Where `catch_up` lets them go, no run stands for them.
     """
     trigger = trigger_of(text)
-    if trigger.type == "once" or now - (state.next_at or 0) <= LATE_MS:
+    since = state.next_at if state.backoff_until is None else state.slot  # a backoff puts off what came before it
+    if trigger.type == "once" or now - (since or 0) <= LATE_MS:
         return state, ()
     before = (state.slot or 0) - 1
     passed = count_passed(trigger, before, now)

@@ -325,6 +325,8 @@ def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float) -> _
     if state.slot is not None and state.next_at is not None and state.next_at <= (run.started_at or 0):
         # It was due before this run began, and only waited: no later than it was then.
         return _Plan(state.slot, state.next_at, ready_at=state.ready_at or state.next_at)
+    if state.slot is not None and state.backoff_until is not None and state.slot <= (run.started_at or 0):
+        return _Plan(state.slot, state.next_at)  # it came before this run, which does not stand for it, and is put off
     missed = 0
     passed: tuple[Passed, ...] = ()
     skips: tuple[SkipRow, ...] = ()
