@@ -69,3 +69,14 @@ async def test_a_file_is_a_request_where_only_the_user_could_write_it(scene, age
 def test_what_strangers_may_write_cannot_be_trusted(tmp_path, work):
     with pytest.raises(InvalidJob, match=f"agents.a.work.trust is not for the source {work['source']}"):
         entries_of({"a": agent(work=work)}, tmp_path, "UTC")
+
+
+@virtual
+async def test_a_prompt_names_a_file_by_the_path_that_it_has(scene, agents, inbox, tmp_path):
+    inbox.put("roof.md")
+    (tmp_path / "conf").mkdir()
+    work = {"source": "directory", "path": f"{tmp_path}/conf/../inbox"}
+    async with agents.scheduler_with({"a": working(inbox, work=work)}) as scheduler:
+        await scheduler.start()
+        await scene.until(at(minutes=15))
+        assert f"path: {inbox.path}/doing/roof.md" in agents.prompts[0]

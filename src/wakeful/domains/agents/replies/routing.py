@@ -12,14 +12,15 @@ from wakeful.domains.agents.inbound.receiving import CHAT, request_of
 from wakeful.domains.agents.inherited import whole_payload
 from wakeful.domains.agents.replies.tables import Replies, Route
 from wakeful.domains.agents.senders.feeding import is_fed
-from wakeful.domains.delivery import Post, enqueue, has_connectors, result_message, subject_of
+from wakeful.domains.delivery import Post, connector_for, enqueue, has_connectors, result_message, subject_of
+from wakeful.kernel.engine.alerts import alert_rules
 from wakeful.kernel.rules.outcome import FAILURES
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.kernel.rules.outcome import Result
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import JobDef, RunRow
+    from wakeful.store.records import JobDef, JobState, RunRow
 
 
 def keep_route(tx: Transaction, payload: Mapping[str, Any], run: RunRow) -> None:
@@ -80,12 +81,22 @@ def _notify_failure(tx: Transaction, context: Context, job: JobDef, ended: tuple
     agent, state = json.loads(job.payload)["agent"], tx.jobs.state_of(job.id)
     if route.recipient is not None:
         title, text = _speaker(tx, job, route), f"{agent} could not answer: {result.error}"
-    elif "deliver" in json.loads(job.options) or state is None or (state.errors != 1 and state.enabled):
+    elif "deliver" in json.loads(job.options) or state is None or not _is_news(tx, state, to or "last"):
         return
     else:
         title, text = result_message(tx, job, run, result, "")
     post = Post(text, to or "last", "output", title, job.id, job.name, run.id, agent, result.outcome)
     enqueue(tx, context, post._replace(dedupe=f"failure:{run.id}", recipient=route.recipient))
+
+
+def _is_news(tx: Transaction, state: JobState, to: str) -> bool:
+    """Whether this failure is the first in a row or disables the job, and no alert tells the same place of it."""
+    if state.errors != 1 and state.enabled:
+        return False
+    rules = alert_rules(tx)
+    if rules.to in (None, "none") or (state.enabled and state.errors < rules.after):
+        return True
+    return connector_for(tx, rules.to or "last") != connector_for(tx, to)
 
 
 def _is_tried_again(tx: Transaction, job: JobDef, run: RunRow) -> bool:

@@ -119,7 +119,7 @@ class DirectorySource:
         content = folders.read(place, 4 * LONGEST_BODY)
         text = content.decode("utf-8", "replace")[:LONGEST_BODY]
         path = self._path / place.folder / place.name
-        return Held(None, text, str(path), self._is_trusted and self._is_own(path))
+        return Held(None, text, os.path.realpath(path), self._is_trusted and self._is_own(path))
 
     def _is_own(self, path: Path) -> bool:
         """Whether no other user could have put the file there: neither where it waited nor where it is."""
