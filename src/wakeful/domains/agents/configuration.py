@@ -154,19 +154,34 @@ class Hook(Section):
 class AgentSchedule(JobKeys):
     """When an agent is called, with which prompt, and what jobs say beside their schedule."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     type: Literal["cron", "interval", "webhook", "chat"] | None = None
+    """The long form of a schedule, with `expression` or `interval`."""
     expression: str | None = None
+    """With `type: cron`: the cron expression."""
     prompt: str | None = None
+    """What the agent is asked."""
     prompt_file: str | None = None
+    """A file with the prompt, read at every run."""
     model: str | None = None
+    """The model of this schedule's calls."""
     env: Words | None = None
+    """Variables of this schedule's calls, in addition to those of the runner."""
     target: Literal["main", "isolated"] | None = None
+    """`isolated` (default): asked in its own session. `main`: the prompt wakes the agent as an event."""
     deliver: str | None = None
+    """Where replies and failures go: a connector, `last` or `none`."""
     hooks: str | Hook | None = None
+    """Where results of runs go, apart from the reply."""
     enabled: bool = True
+    """Whether it starts by itself."""
     work: bool | None = None
+    """Each run takes a work item of the agent; without one the agent is not called."""
     webhook: Webhook | None = None
+    """Starts with a signed request to `/hooks/AGENT/SCHEDULE`."""
     chat: Annotated[Chat | None, BeforeValidator(as_section)] = None
+    """Starts when a paired person writes."""
 
 
 class Work(Section):

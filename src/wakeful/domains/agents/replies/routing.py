@@ -96,7 +96,8 @@ def _is_news(tx: Transaction, state: JobState, to: str) -> bool:
     rules = alert_rules(tx)
     if rules.to in (None, "none") or (state.enabled and state.errors < rules.after):
         return True
-    return connector_for(tx, rules.to or "last") != connector_for(tx, to)
+    same: bool = connector_for(tx, rules.to or "last") == connector_for(tx, to)
+    return not same
 
 
 def _is_tried_again(tx: Transaction, job: JobDef, run: RunRow) -> bool:
