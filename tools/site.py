@@ -3,7 +3,8 @@
 python -m tools.site           # also: make site
 
 The pages stay where they are in the repository, so that their links hold on the site as well; the README is its first
-page, and docs/README.md, which lists all others in the order in which they are read, is the navigation. Nothing on the site comes from elsewhere.
+page, and docs/README.md, which lists the others in the order in which they are read, is the navigation. Nothing on the
+site comes from elsewhere.
 """
 
 from __future__ import annotations
