@@ -36,7 +36,7 @@ jobs:
   asks: {every: 6h, command: ["true"], approval: true}
 """
 WIDE = """() => document.documentElement.scrollWidth <= innerWidth ? [] : [...document.querySelectorAll("body *")]
-  .filter((one) => one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.outerHTML.slice(0, 150)).slice(0, 5)"""
+  .filter((one) => one.getBoundingClientRect().right > innerWidth + 1).slice(0, 5).map((one) => one.outerHTML)"""
 FLOW = f"""\
 from wakeful import Interval, Workflow
 
