@@ -27,6 +27,7 @@ from bench.measures import (
     postgres,
     raw,
     recurring,
+    scale,
     soak,
     workflows,
 )
@@ -46,11 +47,13 @@ MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
     "ledger": ledger.measure,
     "pages": pages.measure,
     "million": million.measure,
+    "scale": scale.measure,
     "soak": soak.measure,
     "mixed": mixed.measure,
 }
-ON_REQUEST = {"soak", "mixed"}  # half an hour of waiting
-ALONE = {"raw", "http", "delivery", "ledger", "pages", "million", "soak", "mixed"}  # no peer is measured beside these
+ON_REQUEST = {"soak", "mixed", "scale"}  # half an hour of waiting; arithmetic that is the same on every machine
+# No peer is measured beside these.
+ALONE = {"raw", "http", "delivery", "ledger", "pages", "million", "scale", "soak", "mixed"}
 NOT_QUICK = {"workflows", "ledger"}  # they fill two stores, or start one after the other
 
 

@@ -204,6 +204,15 @@ def test_what_cannot_be_simulated_is_refused():
             simulated(snapshot, down=[wrong])
     with pytest.raises(InvalidSetting):
         simulated(snapshot, clock=["now=sometimes"])
+    for far in (
+        ["2026-06-01T10:00=-8d"],
+        ["2026-06-01T10:00=-4d", "2026-06-01T11:00=+4d"],
+        ["2026-06-01T10:00=+36500d"],
+    ):
+        with pytest.raises(InvalidSetting, match="at most 7d in all"):
+            simulated(snapshot, clock=far)
+    with pytest.raises(InvalidSetting, match="clock can be given 100 times at most"):
+        simulated(snapshot, clock=["2026-06-01T10:00=+1s"] * 101)
 
 
 # -- notes

@@ -97,7 +97,7 @@ async def test_five_transient_failures_in_a_row_need_attention_and_are_over_by_t
 
 
 @pytest.mark.promise("K12")
-@pytest.mark.parametrize("reserve", [["evt"], {"mail": None}, {"mail": "evt"}, {7: []}, None])
+@pytest.mark.parametrize("reserve", [["evt"], {"mail": None}, {"mail": "evt"}, {"mail": [None]}, {7: []}, None])
 @virtual
 async def test_a_reservation_that_makes_no_sense_is_a_mistake_of_the_author(room, reserve):
     workflow = Workflow("mailroom")

@@ -233,7 +233,7 @@ def test_a_decorator_with_parentheses_says_what_to_write(phase):
         getattr(consumer, phase)("mail")
 
 
-def test_a_consumer_is_no_decorator_and_a_producer_has_its_trigger():
+def test_a_consumer_is_no_decorator_a_producer_has_its_trigger_and_on_its_topic():
     workflow = Workflow("flow")
     with pytest.raises(InvalidJob, match=r"sort is a consumer: put @sort\.prepare before the function"):
 
@@ -244,6 +244,14 @@ def test_a_consumer_is_no_decorator_and_a_producer_has_its_trigger():
 
         @workflow.producer
         async def poll(ctx, state): ...
+
+    with pytest.raises(InvalidJob, match=r'as in @workflow\.on\("orders"\)'):
+
+        @workflow.on
+        async def ship(ctx, event): ...
+
+    with pytest.raises(InvalidJob, match="The name of a topic has 1 to 64 small letters"):
+        workflow.on("Not a topic")
 
 
 @pytest.mark.promise("K9")

@@ -10,6 +10,7 @@ import pytest
 from tests.store.postgres_server import emptied_url
 from tests.workflows.test_files import GOOD
 from wakeful import Scheduler, ids
+from wakeful.config.loading import load_config
 from wakeful.domains.workflows.configuration import (
     WorkflowSection,
     install_configured,
@@ -103,6 +104,27 @@ def test_a_changed_list_takes_effect_while_the_server_runs(folder):
             handler = await again.look(lambda tx: tx.of(Workflows).handler("one", "poll"))
             assert handler.state == '{"word":1,"config":{}}', "what is stored stays for when it comes back"
             await again.stop()
+
+    asyncio.run(main())
+
+
+def test_a_file_that_has_no_list_any_more_lists_nothing(folder):
+    file = folder / "wakeful.yaml"
+
+    def listed(text):
+        file.write_text(text)
+        return load_config(file).workflows
+
+    async def main():
+        async with Scheduler(f"sqlite:///{folder}/w.db") as scheduler:
+            await apply(scheduler, listed("workflows: [one.py, two.py]"))
+            assert (await apply(scheduler, listed("jobs: {}"))).remove == ("one", "two")
+            await apply(scheduler, listed("workflows: [one.py]"))
+            install_configured(scheduler, listed("workflows: [one.py]"), None)
+            await scheduler.start()
+            await reload_configured(scheduler, listed("jobs: {}"))
+            assert await rows(scheduler) == {}
+            await scheduler.stop()
 
     asyncio.run(main())
 

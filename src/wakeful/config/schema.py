@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from pydantic import create_model
+from pydantic import Field, create_model
 
 from wakeful.config.models import BaseConfig, Section
 from wakeful.domains import MODULES, domains
@@ -31,7 +31,8 @@ def _with_section(model: type[Any], path: list[str], section: type[Section]) -> 
     """The model with one more section, which may lie inside another."""
     name, deeper = path[0], path[1:]
     inner = _with_section(model.model_fields[name].annotation or Section, deeper, section) if deeper else section
-    fields: dict[str, Any] = {name: (inner, inner())}
+    # Checked also where the file leaves it out: that is when a section learns which file it is of.
+    fields: dict[str, Any] = {name: (inner, Field(inner(), validate_default=True))}
     return create_model(model.__name__, __base__=model, __doc__=model.__doc__, **fields)
 
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.counting import counted
 from wakeful.domains import domains
 from wakeful.foresight.forecasting import expected
 from wakeful.foresight.history import NONE, UNKNOWN_MS, Histories
-from wakeful.foresight.snapshot import read_histories, read_spenders
+from wakeful.foresight.snapshot import read_histories
 from wakeful.kernel.domain import Spending, load
 from wakeful.triggers import Interval, Once, Trigger
 
@@ -36,6 +36,7 @@ class Added(NamedTuple):
 
     runs: float
     cost: float
+    is_known: bool = True  # what those cost that call an agent: past runs have said so
 
     def to_dict(self) -> dict[str, float]:
         """Plain data."""
@@ -57,25 +58,48 @@ class Added(NamedTuple):
 
 def added(tx: Transaction | None, changes: Sequence[Change], now: int, zone: str) -> Added:
     """What these changes add; without a transaction, on a store that is not there yet, nothing is known of costs."""
-    histories, owners = _known(tx) if tx is not None else (Histories(), [])
-    names = {} if tx is None else tx.jobs.names(sorted({name for one in changes for name in _led_to(one, owners)}))
-    runs, cost = 0.0, 0.0
+    known = _known(tx, changes) if tx is not None else _Known()
+    runs, cost, is_known = 0.0, 0.0, True
     for one in changes:
         number = one.sign * _times(one.trigger.resolved(now, zone), now) / DAYS
-        owner = next(
-            (name for own in owners if one.kind in own.kinds and (name := own.owner_of(one.name, one.payload))), None
-        )
+        owner, histories = _owner(one, known.spending), known.histories
         runs += number
-        cost += expected(number, histories.of(one.job_id or 0, owner)).cost
-        for target in _led_to(one, owners):  # a run of its own, of another job
+        own = histories.of(one.job_id or 0, owner)
+        cost += expected(number, own).cost
+        is_known &= owner is None or own.priced > 0
+        for target in _led_to(one, known.spending):  # a run of its own, of another job
             runs += number
-            cost += expected(number, histories.by_job.get(names.get(target, 0), NONE)).cost
-    return Added(runs, cost)
+            led = histories.by_job.get(known.names.get(target, 0), NONE)
+            cost += expected(number, led).cost
+            is_known &= led.priced > 0
+    return Added(runs, cost, is_known)
 
 
-def _known(tx: Transaction) -> tuple[Histories, list[Spending]]:
-    owners = [load(domain.spending)(tx) for domain in domains() if domain.spending is not None]
-    return read_histories(tx, tx.slots.jobs(), read_spenders(tx).owners, costs_of=()), owners
+class _Known(NamedTuple):
+    histories: Histories = Histories()
+    spending: Sequence[Spending] = ()
+    names: Mapping[str, int] = {}  # jobs that the changed ones start, by name
+
+
+def _known(tx: Transaction, changes: Sequence[Change]) -> _Known:
+    """What past runs say about the jobs that change: their own, those of the same owner, and those that they start."""
+    spending = [load(domain.spending)(tx) for domain in domains() if domain.spending is not None]
+    names = tx.jobs.names(sorted({name for one in changes for name in _led_to(one, spending)}))
+    owning = {_owner(one, spending) for one in changes} - {None}
+    owners = {
+        job.id: owner
+        for own in spending
+        for job in (tx.jobs.of_kinds(own.kinds) if owning else ())
+        if (owner := own.owner_of(job.name, job.payload)) in owning and owner is not None
+    }
+    wanted = {*owners, *names.values(), *(one.job_id for one in changes)}
+    jobs = [placed for placed in tx.slots.jobs() if placed.id in wanted]
+    return _Known(read_histories(tx, jobs, owners, costs_of=()), spending, names)
+
+
+def _owner(one: Change, spending: Sequence[Spending]) -> str | None:
+    found = (own.owner_of(one.name, one.payload) for own in spending if one.kind in own.kinds)
+    return next((name for name in found if name is not None), None)
 
 
 def _led_to(one: Change, owners: Sequence[Spending]) -> list[str]:

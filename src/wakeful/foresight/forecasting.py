@@ -80,6 +80,7 @@ class JobForecast(NamedTuple):
     counts: Sequence[float]  # runs, by day
     history: History
     past: int = 0  # runs that it is based on
+    called: float = 1.0  # how many of its runs count toward budgets: those that find something to do
 
     @property
     def sum(self) -> Sum:
@@ -208,16 +209,15 @@ def foreseen(
             leading[placed.name] = (trigger.job, trigger.on)
     for target, sources in _started_by(leading, spenders.leads_to, by_name).items():
         own[target] = _with_started(target, sources, own, by_name, histories)
-    return [
-        _forecast_of(placed, own[placed.name], histories, spenders.owners.get(placed.id))
-        for placed in sorted(jobs, key=_name_of)
-    ]
+    return [_forecast_of(placed, own[placed.name], histories, spenders) for placed in sorted(jobs, key=_name_of)]
 
 
-def _forecast_of(placed: Placed, counts: list[float], histories: Histories, owner: str | None) -> JobForecast:
-    known = histories.of(placed.id, owner)
+def _forecast_of(placed: Placed, counts: list[float], histories: Histories, spenders: Spenders) -> JobForecast:
+    owner, works = spenders.owners.get(placed.id), placed.id in spenders.queue_of
+    # What others of the agent cost says nothing about a job that may find nothing to work on.
+    known = histories.by_job.get(placed.id, NONE) if works else histories.of(placed.id, owner)
     past = 0 if placed.state.last_run_id is None else known.runs or min(COUNTED, max(1, placed.state.slot_runs))
-    return JobForecast(placed.name, owner, counts, known, past)
+    return JobForecast(placed.name, owner, counts, known, past, known.busy if works else 1.0)
 
 
 def _name_of(placed: Placed) -> str:
@@ -326,10 +326,12 @@ def budgets_reached(
 def _first_day_over(jobs: Sequence[JobForecast], budget: Budget, begins: int, bounds: Sequence[int]) -> int | None:
     """When a budget is used up on the first day on which that is expected; within the day, runs are spread evenly."""
     for number, (begin, end) in enumerate(pairwise(bounds)):
-        day = sum((expected(job.counts[number], job.history) for job in jobs), NOTHING)
+        days = [expected(job.counts[number], job.history) for job in jobs]
+        day = sum(days, NOTHING)
+        calls = sum(one.runs * job.called for one, job in zip(days, jobs, strict=True))
         first = begin == begins
         used = (budget.used_runs, budget.used_cost, budget.used_tokens) if first else (0, 0.0, 0)
-        pairs = zip((budget.runs, budget.cost, budget.tokens), used, (day.runs, day.cost, day.tokens), strict=True)
+        pairs = zip((budget.runs, budget.cost, budget.tokens), used, (calls, day.cost, day.tokens), strict=True)
         shares = [_share(cap, spent, more) for cap, spent, more in pairs if cap is not None]
         if shares and min(shares) < 1:
             return begin + int(max(0.0, min(shares)) * (end - begin))

@@ -20,6 +20,7 @@ class History(NamedTuple):
     runs: int = 0
     took_ms: int | None = None
     succeeded: float = 1.0  # from 0 to 1
+    busy: float = 0.0  # from 0 to 1: how many found something to do
     priced: int = 0  # runs that reported a cost
     cost: float = 0.0
     variance: float = 0.0  # of the cost
@@ -36,12 +37,16 @@ class History(NamedTuple):
         """How long the next run takes."""
         return UNKNOWN_MS if self.took_ms is None else self.took_ms
 
-    def usage(self) -> dict[str, Any] | None:
-        """What the next run uses, as a handler reports it; None where no run reported anything."""
+    def usage(self, share: float = 1.0) -> dict[str, Any] | None:
+        """What the next run uses, as a handler reports it; None where no run reported anything.
+
+        `share`: how many runs use anything, where those that use nothing are simulated as such.
+        """
         if not self.priced and not self.tokens:
             return None
-        used = {"tokens_in": round(self.tokens_in), "tokens_out": round(self.tokens - self.tokens_in)}
-        return {**used, "cost": self.cost} if self.priced else used
+        tokens_in, tokens = self.tokens_in / share, self.tokens / share
+        used = {"tokens_in": round(tokens_in), "tokens_out": round(tokens - tokens_in)}
+        return {**used, "cost": self.cost / share} if self.priced else used
 
 
 NONE = History()
@@ -53,7 +58,8 @@ def history_of(runs: Sequence[Used]) -> History:
         return NONE
     took = sorted([run.took for run in runs[:LASTED]])
     good = sum(run.outcome not in ("error", "timeout", "crashed") for run in runs) / len(runs)
-    history = History(len(runs), max(0, (took[(len(took) - 1) // 2] + took[len(took) // 2]) // 2), good)
+    busy = sum(run.outcome != "noop" for run in runs) / len(runs)
+    history = History(len(runs), max(0, (took[(len(took) - 1) // 2] + took[len(took) // 2]) // 2), good, busy)
     reported = [json.loads(run.usage) for run in runs if run.usage is not None]
     return _with_usage(history, reported) if reported else history
 

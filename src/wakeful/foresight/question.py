@@ -16,6 +16,8 @@ from wakeful.triggers.zones import place_named, zone
 WEEK_MS = 7 * 86_400_000
 MOST_MS = 366 * 86_400_000
 MOST_NODES = 100
+MOST_STEP_MS = 7 * 86_400_000  # of the clock, all settings together: back is time that is simulated again
+MOST_FAULTS = 100  # outages, and settings of the clock, that are given
 _HOURS = re.compile(r"(\d\d):(\d\d)-(\d\d):(\d\d)")
 NEXT_CHANGE = "dst"
 
@@ -71,6 +73,9 @@ def checked(question: Question) -> Question:
         raise InvalidSetting("The time to simulate is more than nothing and at most 366 days.")
     if not 1 <= question.nodes <= MOST_NODES:
         raise InvalidSetting(f"nodes is a number from 1 to {MOST_NODES}, not {question.nodes}.")
+    for name, given in (("down", question.down), ("clock", question.clock)):
+        if len(given) > MOST_FAULTS:
+            raise InvalidSetting(f"{name} can be given {MOST_FAULTS} times at most.")
     return question
 
 
@@ -118,6 +123,8 @@ def faults_of(question: Question, begins: int, zone_name: str) -> Faults:
     ends, place = begins + question.for_ms, place_of(zone_name)
     outages = [one for text in question.down for one in _outages(text, begins, ends, place)]
     steps = [_step(text, place) for text in question.clock if text != NEXT_CHANGE]
+    if sum(abs(one.by) for one in steps) > MOST_STEP_MS:
+        raise InvalidSetting(f"clock is set by at most {MOST_STEP_MS // 86_400_000}d in all: give smaller steps.")
     return Faults(_merged(outages), sorted(one for one in steps if begins <= one.at < ends))
 
 

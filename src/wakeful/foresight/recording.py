@@ -153,10 +153,9 @@ class Recorder:
         if run.started_at is None:
             return
         self._emit(job, run, tx.now, result.outcome)
-        used = self._history_of(job)
         if result.usage is not None:
-            self.cost += used.cost
-            self.variance += used.variance
+            self.cost += json.loads(result.usage).get("cost", 0.0)
+            self.variance += self._history_of(job).variance
         took = tx.now - run.started_at
         trigger = trigger_of(job.trigger)
         if run.slot is not None and took > (trigger.min_gap_ms() or took):

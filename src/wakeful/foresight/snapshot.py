@@ -37,6 +37,8 @@ class Snapshot(NamedTuple):
     histories: Histories = Histories()
     owners: Mapping[int, str] = {}  # whose budget jobs use
     labels: frozenset[str] = frozenset()  # of the nodes that are alive
+    queues: Mapping[str, int] = {}  # items that wait, by whose they are
+    queue_of: Mapping[int, str] = {}  # by the id of a job whose runs take items
 
 
 class Spenders(NamedTuple):
@@ -45,6 +47,8 @@ class Spenders(NamedTuple):
     owners: Mapping[int, str] = {}  # by the id of a job
     leads_to: Mapping[str, str] = {}  # by the name of a job, the one that its runs start
     budgets: Sequence[Budget] = ()
+    queues: Mapping[str, int] = {}  # items that wait, by whose they are
+    queue_of: Mapping[int, str] = {}  # by the id of a job whose runs take items
 
 
 def take_snapshot(tx: Transaction) -> Snapshot:
@@ -55,7 +59,8 @@ def take_snapshot(tx: Transaction) -> Snapshot:
     opened = tx.runs.all_open()
     details = list(tx.runs.details_of([run.id for run in opened]).values()) if opened else []
     labels = {label for node in tx.members.alive() for label in json.loads(node.details).get("labels", ())}
-    owners = read_spenders(tx).owners
+    spenders = read_spenders(tx)
+    owners = spenders.owners
     return Snapshot(
         tx.now,
         rows,
@@ -64,6 +69,8 @@ def take_snapshot(tx: Transaction) -> Snapshot:
         read_histories(tx, tx.slots.jobs(), owners),
         owners,
         frozenset(labels),
+        spenders.queues,
+        spenders.queue_of,
     )
 
 
@@ -84,14 +91,18 @@ def _rows(tx: Transaction, table: Table) -> Sequence[Row]:
 def read_spenders(tx: Transaction) -> Spenders:
     """What domains say about budgets."""
     owners, leads_to, budgets = dict[int, str](), dict[str, str](), list[Budget]()
+    queues, queue_of = dict[str, int](), dict[int, str]()
     for spending in (load(domain.spending)(tx) for domain in domains() if domain.spending is not None):
         for job in tx.jobs.of_kinds(spending.kinds):
             if (owner := spending.owner_of(job.name, job.payload)) is not None:
                 owners[job.id] = owner
             if (target := spending.leads_to(job.name, job.payload)) is not None:
                 leads_to[job.name] = target
+            if (queue := spending.queue_of(job.payload)) is not None:
+                queue_of[job.id] = queue
         budgets += spending.budgets
-    return Spenders(owners, leads_to, budgets)
+        queues |= spending.queues
+    return Spenders(owners, leads_to, budgets, queues, queue_of)
 
 
 def read_histories(

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful import clock as clocks
 from wakeful.domains import domains
-from wakeful.foresight.history import History
+from wakeful.foresight.history import NONE, History
 from wakeful.foresight.snapshot import read_spenders
 from wakeful.kernel.engine.claimed import Claimed
 from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.loop.config import Tuning
 from wakeful.kernel.loop.sweep import Retention
-from wakeful.kernel.rules.outcome import Failed, Output
+from wakeful.kernel.rules.outcome import Failed, Noop, Output
 from wakeful.kernel.rules.policy import next_start, trigger_of, trigger_text
 from wakeful.scheduler import Scheduler
 from wakeful.store.records import JobState
@@ -54,6 +54,7 @@ class World(Scheduler):
         self._question = question
         self._history_of = snapshot.histories.of
         self._owners = snapshot.owners
+        self._queue_of, self._queues = snapshot.queue_of, dict(snapshot.queues)
         super().__init__(
             "sqlite://",
             clock=clock,
@@ -79,14 +80,32 @@ class World(Scheduler):
 
     async def _stand_in(self, run: Run) -> Any:
         """Take as long as the runs of the job usually do, and use as much; fail as often as was asked."""
-        history = self.history_of(int(run._row.job_id))  # noqa: SLF001 - the number, without reading its text form
+        job_id = int(run._row.job_id)  # noqa: SLF001 - the number, without reading its text form
+        history = self.history_of(job_id)
+        busy = self._take_item(job_id, run)
         took = self._question.assume.get(run.job, history.expected_ms)
         begun = 0 if run.started_at is None else max(0, self._clock.now() - (run._row.started_at or 0))  # noqa: SLF001
         await clocks.sleep(max(0, took - begun) / 1000)
-        output = Output(None, usage=history.usage())
+        if not busy:
+            raise Noop("nothing waits")
+        output = Output(None, usage=history.usage(busy))
         if run.job in self._question.fail and chance(self._question.seed, run) < self._question.fail[run.job]:
             raise Failed("simulated failure", output)
         return output
+
+    def _take_item(self, job_id: int, run: Run) -> float:
+        """How many runs of a job use anything, 0 where this one finds nothing to do.
+
+        What waits is taken first. After that, items come as often as the job's past runs found one.
+        """
+        queue = self._queue_of.get(job_id)
+        if queue is None:
+            return 1.0
+        own = self._snapshot.histories.by_job.get(job_id, NONE)
+        if self._queues.get(queue, 0) > 0:
+            self._queues[queue] -= 1
+            return own.busy or 1.0
+        return own.busy if chance(self._question.seed, run, "item") < own.busy else 0.0
 
     def history_of(self, job_id: int) -> History:
         """What is known about the runs of a job."""
@@ -106,7 +125,8 @@ class World(Scheduler):
         await self._store.write(_switch_off_reported)
         if prepare is not None:
             await prepare(self)
-            self._owners = (await self._store.read(read_spenders)).owners
+            spenders = await self._store.read(read_spenders)
+            self._owners, self._queue_of = spenders.owners, spenders.queue_of
         if not moved:
             await self._adopt()
 
@@ -134,9 +154,9 @@ class World(Scheduler):
         self._engine = self._new_engine()
 
 
-def chance(seed: int, run: Run) -> float:
+def chance(seed: int, run: Run, what: str = "") -> float:
     """A number that depends on the seed and the attempt alone, not on what else happens."""
-    return random.Random(f"{seed} {run.job} {run.slot} {run.attempt}").random()
+    return random.Random(f"{seed} {run.job} {run.slot} {run.attempt}{what}").random()
 
 
 def _simulated_kinds(recorder: Recorder, snapshot: Snapshot) -> list[Kind]:

@@ -80,6 +80,8 @@ class Spending(NamedTuple):
     owner_of: Callable[[str, str], str | None]  # whose runs those of a job are, by its name and payload
     leads_to: Callable[[str, str], str | None]  # the job that each run of this one starts, if it does
     budgets: Sequence[Budget]
+    queue_of: Callable[[str], str | None] = lambda _: None  # whose items a run takes, by payload; without one it ends
+    queues: Mapping[str, int] = {}  # how many items wait there
 
 
 class Applicable(Protocol):

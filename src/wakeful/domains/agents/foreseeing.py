@@ -9,6 +9,7 @@ from wakeful.domains.agents.budgets.rules import Spent, caps_of, in_units, own_b
 from wakeful.domains.agents.budgets.spending import ASKING, limits_of, reserve, settle, spent_today
 from wakeful.domains.agents.inherited import whole_payload
 from wakeful.domains.agents.naming import AGENT, agent_of, wake_job
+from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.agents.wakes import add_event, end_run, take_wake, wake_unless_disabled
 from wakeful.kernel.domain import Budget, Spending
 
@@ -64,12 +65,19 @@ def spending(tx: Transaction) -> Spending:
         agent = agent_of(job.name)
         caps = caps_of(own_budget(json.loads(job.payload).get("budget"), limits))
         budgets.append(_budget(agent, limits.zone, caps, each[agent]))
-    return Spending((AGENT,), owner_of, leads_to, budgets)
+    waiting = tx.of(AgentTables).ready_counts([agent_of(job.name) for job in wakes])
+    return Spending((AGENT,), owner_of, leads_to, budgets, queue_of, waiting)
 
 
 def owner_of(name: str, payload: str) -> str | None:
     """The agent that a run of the job calls; None where it calls none itself."""
     return agent_of(name) if json.loads(payload)["does"] in ASKING else None
+
+
+def queue_of(payload: str) -> str | None:
+    """The agent whose items a run of the job takes; None where it works on none."""
+    given = json.loads(payload)
+    return given["agent"] if given.get("work") and given["does"] != "wake" else None
 
 
 def leads_to(name: str, payload: str) -> str | None:

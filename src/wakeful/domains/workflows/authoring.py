@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from wakeful.domains.workflows.function_source import source_or_code
 from wakeful.domains.workflows.steps import authoring as of_steps
 from wakeful.domains.workflows.steps.authoring import StepHandler
 from wakeful.errors import InvalidJob
@@ -311,12 +312,16 @@ class Workflow:
         same key, one is worked on at a time. `retry`: how long to wait after each failure. `on_failure`: what follows
         the last one; `stop` stops the workflow, `park` sets the event aside.
         """
+        if callable(topic):
+            message = '@workflow.on is given a topic, as in @workflow.on("orders").'
+            raise InvalidJob(message)
+        subscribed = check_name("topic", topic)
 
         def register(function: F) -> F:
             called = check_name("handler", name if name is not None else getattr(function, "__name__", None))
             handler = StepHandler(
                 called,
-                check_name("topic", topic),
+                subscribed,
                 function,
                 publishes=_topics(publishes, of_others=True),
                 key=of_steps.read_key(key),
@@ -342,7 +347,7 @@ class Workflow:
             return self.version
         functions = [function for handler in self.handlers.values() for function, _ in handler.functions().values()]
         functions += [one.key for one in self.handlers.values() if isinstance(one, StepHandler) and one.key is not None]
-        return self.version_of(_source(function) for function in functions)
+        return self.version_of(source_or_code(function) for function in functions)
 
     def version_of(self, sources: Iterable[str]) -> str:
         """The hash of these sources and of how its handlers are declared: triggers, topics and time limits."""
@@ -363,14 +368,6 @@ class Workflow:
 
     def __repr__(self) -> str:
         return f"<Workflow {self.name} {', '.join(self.handlers) or 'without handlers'}>"
-
-
-def _source(function: Function) -> str:
-    try:
-        return inspect.getsource(function)
-    except (OSError, TypeError):  # typed at a prompt
-        code = getattr(function, "__code__", None)
-        return repr((code.co_code, code.co_consts)) if code is not None else repr(type(function))
 
 
 def _topics(names: Any, *, of_others: bool = False) -> tuple[str, ...] | None:

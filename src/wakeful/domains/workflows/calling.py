@@ -57,14 +57,13 @@ class Call:
             value, failed = None, error
         finally:
             is_left = self._work.leave(lambda: when_ended(self._scheduler, self._row.workflow, self._row.id))
-        if failed is None and self._ctx.failure is not None:
-            failed = HandlerFailed(*self._ctx.failure)
+        failed = failed or self._failed_call()
         if failed is None and is_left:
             message = f"{self._phase} returned while a thread that it had started was still at work: await it."
             failed = HandlerFailed(LogicError(message), self._place())
         if failed is None:
             return value
-        if failed.place == "mutate" and (is_left or self._ctx.has_called):
+        if failed.place == "mutate" and (is_left or self._ctx.has_called or self._ctx.cut_call is not None):
             failed.place = "unsure"
         raise failed
 
@@ -80,8 +79,10 @@ class Call:
                 raise  # from outside: a person's cancel, a shutdown, the time limit of the run
             if isinstance(error, TimeoutError) and timer.expired():
                 raise self._late() from error
-            if self._ctx.failure is not None:
-                raise HandlerFailed(*self._ctx.failure) from error
+            # A task group raises what the calls in it were cancelled for.
+            decided = self._failed_call(or_cut=not isinstance(error, BaseExceptionGroup))
+            if decided is not None:
+                raise decided from error
             shown = error if isinstance(error, Exception) else LogicError(f"{self._phase} raised {error!r}")
             raise HandlerFailed(shown, self._place()) from error
         # A function that swallows that it was cut off, and returns, has not done its work all the same.
@@ -90,6 +91,14 @@ class Call:
         if task is not None and task.cancelling() > cancels:
             raise asyncio.CancelledError
         return value
+
+    def _failed_call(self, *, or_cut: bool = True) -> HandlerFailed | None:
+        """The failure of a call of `ctx`, which decides; `or_cut`: also that one was cancelled."""
+        if self._ctx.failure is not None:
+            return HandlerFailed(*self._ctx.failure)
+        if self._ctx.cut_call is None or not or_cut:
+            return None
+        return HandlerFailed(self._ctx.cut_call, "mutate" if self._phase == "mutate" else "call")
 
     def _late(self) -> HandlerFailed:
         late = TimeoutError(f"{self._phase} took longer than {format_interval(self._limit)}")

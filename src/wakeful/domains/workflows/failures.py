@@ -90,6 +90,14 @@ def _meaning(error: BaseException, place: Place) -> tuple[object, ...]:
     return failure, without_change(error, place), is_refused(error, place)
 
 
+def shown(value: object) -> str:
+    """The beginning of how an author's value is written; its type where Python cannot write it."""
+    try:
+        return f"{value!r:.80}"
+    except Exception:  # noqa: BLE001 - how a class of the author is written is not what is said about its value
+        return f"<{type(value).__name__}>"
+
+
 def leaves(error: BaseException) -> list[BaseException]:
     """The errors in a group and in the groups in it, or the error itself."""
     if not isinstance(error, BaseExceptionGroup):

@@ -6,6 +6,7 @@ import copy
 import functools
 import inspect
 import sys
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from types import FrameType
@@ -24,11 +25,21 @@ class Begun:
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
+        self._waits: Counter[str] = Counter()  # how many of each name have not got as far as to do something
+
+    def enter(self, name: str) -> None:
+        """A call does something now."""
+        self._waits[name] -= 1
+
+    def is_lost(self, name: str) -> bool:
+        """Whether a call of that name was cancelled before it had begun, once the function has ended."""
+        return self._waits[name] > 0
 
     def add(self, name: str, call: Coroutine[Any, Any, T], code: FrameType) -> Coroutine[Any, Any, T]:
         """Note a call, and the line that made it; those before it that are over are forgotten."""
         while self._calls and self._calls[-1].is_over():
             self._calls.pop()
+        self._waits[name] += 1
         self._calls.append(_Call(name, call, code.f_code.co_filename, code.f_lineno))
         return call
 
@@ -38,6 +49,7 @@ class Begun:
         never = [call for call in left if not call.is_begun()]
         for call in never:
             call.coroutine.close()
+            self._waits[call.name] -= 1
         self._calls.clear()
         if never and (error is None or isinstance(error, MISTAKEN)):
             return f"{label} called {never[0]} without await: write `await ctx.{never[0].name}(...)`."

@@ -73,6 +73,7 @@ class HandlerContext(Context):
         self._knows_reserved = False  # whether those of the reserved events are among them
         self._calls = 0
         self.has_called = False  # whether a `ctx.call` has ended well
+        self.cut_call: TimeoutError | None = None  # one was cancelled before it had ended
         self._ended = False  # its function has returned
         self._label = handler.name if phase in ("producer", "steps") else f"{phase} of {handler.name}"
         self.begun = Begun()
@@ -199,11 +200,11 @@ class HandlerContext(Context):
                 value = await value if inspect.isawaitable(value) else value
                 self.has_called = True
                 return value
-        except (Exception, asyncio.CancelledError) as error:
-            if isinstance(error, asyncio.CancelledError):  # whether it had come to its end is not known
-                self.note_failed_call(TimeoutError("a ctx.call was cancelled before it had ended"))
-            else:
-                self.note_failed_call(error)
+        except asyncio.CancelledError:
+            self._note_cut_call()
+            raise
+        except Exception as error:
+            self.note_failed_call(error)
             raise
 
     def begin_call(self, function: Callable[..., Any]) -> None:
@@ -218,6 +219,10 @@ class HandlerContext(Context):
     def note_failed_call(self, error: BaseException) -> None:
         """A failed call decides the run, whatever the handler makes of it."""
         self.failure = self.failure or (error, "mutate" if self._phase == "mutate" else "call")
+
+    def _note_cut_call(self) -> None:
+        """A cancelled call decides the run as well, unless the function fails with what it was cancelled for."""
+        self.cut_call = self.cut_call or TimeoutError("a ctx.call was cancelled before it had ended")
 
     async def run(self, call: Awaitable[T]) -> T:
         """Wait for a call of the handler's function; what it forgot decides the run like any failure."""
@@ -272,10 +277,13 @@ class HandlerContext(Context):
 
     def _end(self, mistake: str | None) -> None:
         self._ended = True
+        if self.begun.is_lost("call"):
+            self._note_cut_call()
         if mistake is not None:
             self._note(LogicError(mistake))
 
     def _permit(self, what: str) -> None:
+        self.begun.enter(what)
         if self._ended:
             message = (
                 f"ctx.{what} was called after {self._label} had returned, and did nothing: await every task that uses "

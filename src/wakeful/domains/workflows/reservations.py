@@ -6,21 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from wakeful.domains.workflows.authoring import Consumer, Event
-from wakeful.domains.workflows.failures import LogicError
+from wakeful.domains.workflows.failures import LogicError, shown
 
 
 def reservations(consumer: Consumer, given: Any) -> dict[str, list[str]]:
     """What prepare reserved, by topic; LogicError where it cannot be reserved."""
     if not isinstance(given, Mapping) or not all(isinstance(events, list | tuple) for events in given.values()):
-        message = f"reserve maps topics to lists of event ids, as in {{'mail': [mail.id]}}, and is {given!r:.80}."
+        message = f"reserve maps topics to lists of event ids, as in {{'mail': [mail.id]}}, and is {shown(given)}."
         raise LogicError(message)
-    unknown = sorted(str(topic) for topic in set(given) - set(consumer.subscribes))
+    unknown = sorted(shown(topic) for topic in set(given) - set(consumer.subscribes))
     if unknown:
-        message = f"{consumer.name} reserved events of {unknown[0]!r:.80}, which it does not subscribe to."
+        message = f"{consumer.name} reserved events of {unknown[0]}, which it does not subscribe to."
         raise LogicError(message)
-    strange = next((event for events in given.values() for event in events if not isinstance(event, str)), None)
-    if strange is not None:
-        shown = "an Event" if isinstance(strange, Event) else f"{strange!r:.80}"
-        message = f"{consumer.name} reserved {shown}, which is no id of an event: give the `id` of what peek found."
+    for event in (event for events in given.values() for event in events if not isinstance(event, str)):
+        what = "an Event" if isinstance(event, Event) else shown(event)
+        message = f"{consumer.name} reserved {what}, which is no id of an event: give the `id` of what peek found."
         raise LogicError(message)
     return {topic: list(events) for topic, events in given.items()}

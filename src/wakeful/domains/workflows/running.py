@@ -25,7 +25,15 @@ from wakeful.domains.workflows.authoring import (
 from wakeful.domains.workflows.blocking import LoopWatch
 from wakeful.domains.workflows.calling import MAX_MESSAGE, Call, HandlerFailed, said
 from wakeful.domains.workflows.checkpoints import Cause, Fenced, Outdated, Outgoing, Plan, as_json, noted
-from wakeful.domains.workflows.failures import LogicError, Place, author_trace, classify, is_refused, without_change
+from wakeful.domains.workflows.failures import (
+    LogicError,
+    Place,
+    author_trace,
+    classify,
+    is_refused,
+    shown,
+    without_change,
+)
 from wakeful.domains.workflows.handler_context import HandlerContext
 from wakeful.domains.workflows.phases import Failure, why_uncertain
 from wakeful.domains.workflows.registry import registry_of
@@ -146,7 +154,7 @@ class Attempt:
             wake = read_wake_at(given.wake_at, self._scheduler.clock.now())
             if wake.note is not None:
                 log.warning("%s.%s: %s", self._row.workflow, self._row.handler, wake.note)
-            title = None if given.title is None else clean(str(given.title))[:MAX_MESSAGE]
+            title = None if given.title is None else _title(given.title)
             until = ctx.seen.until
             watermark = self._row.watermark if until is None else min(until, self._row.watermark)
             row = self._row._replace(title=title, watermark=watermark, prepared=data)
@@ -160,7 +168,7 @@ class Attempt:
         """Call prepare; what it chose, also as it is stored."""
         ctx, given = await self._call("prepare", function, self._state)
         if not isinstance(given, Prepared):
-            raise HandlerFailed(LogicError(f"prepare returns Prepared(...), not {given!r:.80}."), "handler")
+            raise HandlerFailed(LogicError(f"prepare returns Prepared(...), not {shown(given)}."), "handler")
         reserve = reservations(consumer, given.reserve)
         kept = {"reserve": reserve, "data": given.data}
         numbers = {text: ids.number_of("evt", text) for found in reserve.values() for text in found}
@@ -209,7 +217,7 @@ class Attempt:
         if isinstance(verdict, NotApplied):
             await self._did_not_happen()
         if not isinstance(verdict, Unknown):
-            message = f"reconcile returns Applied(...), NotApplied() or Unknown(), not {verdict!r:.80}."
+            message = f"reconcile returns Applied(...), NotApplied() or Unknown(), not {shown(verdict)}."
         await self._ask_about_mutation(message, asks=consumer.on_reconcile is not None)
 
     async def _did_not_happen(self) -> NoReturn:
@@ -332,6 +340,10 @@ class Attempt:
     async def _store(self, work: Callable[[Transaction, Context], T]) -> T:
         # Nothing that becomes due with it can start before this run has ended, and then the engine looks anyway.
         return await self._scheduler.transact(work, wakes=False)
+
+
+def _title(given: object) -> str:
+    return clean(given if isinstance(given, str) else shown(given))[:MAX_MESSAGE]
 
 
 def _is_away(error: BaseException) -> bool:

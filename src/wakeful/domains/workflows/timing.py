@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from wakeful.domains.workflows.failures import shown
 from wakeful.triggers.moments import iso, to_ms
 
 MIN_WAKE_MS = 30_000
@@ -36,7 +37,9 @@ def read_wake_at(given: object, now: int) -> Wake:
         return Wake(None)
     moment = _moment(given)
     if moment is None:
-        return Wake(None, f"wake_at {given!r:.80} was dropped: it is no time with a zone, such as 2024-01-15T09:00:00Z")
+        return Wake(
+            None, f"wake_at {shown(given)} was dropped: it is no time with a zone, such as 2024-01-15T09:00:00Z"
+        )
     if moment < now + MIN_WAKE_MS:
         return Wake(now + MIN_WAKE_MS, f"wake_at {iso(moment)} was moved to {iso(now + MIN_WAKE_MS)}, 30 s from now")
     if moment > now + MAX_WAKE_MS:

@@ -36,6 +36,7 @@ class Rights(NamedTuple):
     check: PayloadCheck | None = None  # what it may say to which kind of job, where that kind has an opinion
     max_jobs: int | None = None  # how many jobs its owner may have
     max_bytes: int | None = None  # how much its owner may have stored
+    stored: Owned | None = None  # which jobs count for that, where it is not those it sees
     via: str = "api"  # from where the caller acts
     action: int | None = None  # of which its request is a part; None: an action of its own
 
@@ -149,16 +150,18 @@ def asks(options: str) -> bool:
 
 def refuse_more(tx: Transaction, rights: Rights, size: int, *, jobs: int = 0) -> None:
     """QuotaReached when so many bytes and jobs more are too many for the owner."""
-    if rights.owned is None:
+    owned = rights.owned if rights.stored is None else rights.stored
+    if owned is None:
         return
-    if jobs and rights.max_jobs is not None and tx.jobs.count_of(rights.owned) + jobs > rights.max_jobs:
-        message = f"{rights.owner} has {counted(rights.max_jobs, 'job')}, and may have no more: remove one."
+    if jobs and rights.max_jobs is not None and tx.jobs.count_of(owned) + jobs > rights.max_jobs:
+        message = f"{owned.owner} has {counted(rights.max_jobs, 'job')}, and may have no more: remove one."
         raise QuotaReached(message)
     if size > 0 and rights.max_bytes is not None:
-        stored = tx.jobs.bytes_of(rights.owned) + tx.access.answer_bytes(rights.owned.owner)
+        answers = tx.access.answer_bytes(owned.owner) if owned.kind is None else 0  # tokens have answers, runs none
+        stored = tx.jobs.bytes_of(owned) + answers
         if stored + size > rights.max_bytes:
             message = (
-                f"{rights.owner} may store {counted(rights.max_bytes, 'byte')}, and has {stored} in its jobs, their "
+                f"{owned.owner} may store {counted(rights.max_bytes, 'byte')}, and has {stored} in its jobs, their "
                 "runs and answers: store less, or wait until old ones are pruned."
             )
             raise QuotaReached(message)

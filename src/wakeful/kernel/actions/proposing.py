@@ -2,7 +2,8 @@
 
 What must stay true:
 - a proposed job is stored paused, and is resumed by a person's answer alone;
-- rejected, a new job is removed, and a changed one is as it was before;
+- rejected, a new job is removed, and a changed one is as it was before; what a person has changed meanwhile
+  stays as it is, and paused;
 - what somebody else has edited since is theirs: the owner changes it no more.
 """
 
@@ -119,13 +120,17 @@ def refuse_proposed(rights: Rights, job: JobDef) -> None:
 
 def refuse_edited(tx: Transaction, job: JobDef) -> None:
     """NotAllowed where somebody else has changed the job since its owner wrote it."""
-    known = tx.of(Proposals).of([job.id]).get(job.id)
-    if known is not None and known.written != digest(job):
+    if _is_edited(tx, job):
         message = f"{job.name} was changed by a person since you made it, and stays so: ask them, or make another one."
         raise NotAllowed(message)
 
 
 # -- inside -----------------------------------------------------------------------------------------------------------
+
+
+def _is_edited(tx: Transaction, job: JobDef) -> bool:
+    known = tx.of(Proposals).of([job.id]).get(job.id)
+    return known is not None and known.written != digest(job)
 
 
 def _take_back(tx: Transaction, context: Context, pair: tuple[JobDef, JobState], run: RunRow, why: str) -> None:
@@ -135,8 +140,10 @@ def _take_back(tx: Transaction, context: Context, pair: tuple[JobDef, JobState],
     end_proposal(tx, context, job, run, Result("cancelled", error_type="Rejected", error=why))
     if job.removed_at is not None:
         return
-    if not before:
+    edited = _is_edited(tx, job)
+    if not before and not (edited and why == LATE):
         job_actions.remove_job(tx, context, ids.job_text(job.id))
+    if edited or not before:  # an edited one stays paused: part of it was not approved
         return
     fields = {**{name: before[name] for name in KEPT}, "trigger": trigger_of(before["trigger"])}
     (restored,) = job_actions.change_all(tx, context, [((job, state), fields)], UTC)

@@ -8,7 +8,8 @@ from difflib import get_close_matches
 from typing import Any
 
 from wakeful.counting import counted
-from wakeful.errors import InvalidJob
+from wakeful.errors import IntervalParseError, InvalidJob
+from wakeful.triggers.durations import interval_ms
 
 Schema = Mapping[str, Any]
 _TYPES: Mapping[str, tuple[type, ...]] = {
@@ -77,6 +78,16 @@ def _one(name: str, value: Any, schema: Schema) -> Any:
     return value
 
 
+def milliseconds(given: Mapping[str, Any], name: str, example: str) -> int | None:
+    """How long an argument says, None where it is not given; InvalidJob names it."""
+    if name not in given:
+        return None
+    try:
+        return interval_ms(given[name])
+    except IntervalParseError as error:
+        raise InvalidJob(f"{name} is a duration such as {example}, not {given[name]!r:.40}: {error}") from None
+
+
 def _fits(value: Any, kind: str) -> bool:
     return isinstance(value, _TYPES[kind]) and (kind == "boolean" or not isinstance(value, bool))
 
@@ -94,4 +105,4 @@ def _check_list(name: str, value: list[Any], schema: Schema) -> None:
     if not 1 <= len(value) <= schema["maxItems"]:
         raise InvalidJob(f"{name} has at least 1 and at most {counted(schema['maxItems'], 'item')}, not {len(value)}.")
     for item in value:
-        _one(name, item, schema["items"])
+        _one(f"each item of {name}", item, schema["items"])

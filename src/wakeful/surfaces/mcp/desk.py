@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.domains.agents.naming import AGENT
 from wakeful.domains.agents.self_scheduling.requesting import Requester, requester
+from wakeful.domains.agents.senders.feeding import has_outside, is_fed
+from wakeful.domains.agents.senders.tables import Senders
 from wakeful.errors import NotAllowed
 from wakeful.kernel.engine.proposed import MCP
 from wakeful.routing.rights import rights_of
@@ -50,6 +52,16 @@ class Desk(NamedTuple):
 
     def requester(self, tx: Transaction) -> Requester:
         return requester(tx, self.rights, self.caller.run)
+
+    async def shows(self, jobs: Collection[int] = (), runs: Collection[int] = ()) -> None:
+        """Call it before words of these jobs and runs are shown: if some are from outside, so is what the agent's run
+        writes from now on.
+        """
+        reader = self.caller.run
+        if self.agent is None or reader is None:
+            return
+        if await self.scheduler.look(lambda tx: not is_fed(tx, reader) and has_outside(tx, jobs, runs)):
+            await self.scheduler.transact(lambda tx, _: tx.of(Senders).feed(reader))
 
     def needs_editor(self) -> None:
         """NotAllowed for a caller that only reads, and for a run of something else than an agent."""

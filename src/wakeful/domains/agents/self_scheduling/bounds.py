@@ -69,6 +69,12 @@ def within(trigger: Trigger, bounds: Bounds, now: int) -> Trigger:
         raise NotAllowed(f"It would first start at {iso(first)}: the latest is {latest}, {most} ahead.")
     if trigger.type == ONCE:
         return trigger
+    if first > now + bounds.expires:
+        end, most = iso(now + bounds.expires), format_interval(bounds.expires)
+        raise NotAllowed(
+            f"It would first start at {iso(first)}, and a schedule of yours ends at {end}, {most} after you make it: "
+            "start it before that, or give one time."
+        )
     return _ending(trigger, now + bounds.expires)
 
 

@@ -19,12 +19,13 @@ from wakeful.domains.agents.self_scheduling.bounds import (
     refuse_off,
     within,
 )
+from wakeful.domains.agents.self_scheduling.question import question_about
 from wakeful.domains.agents.senders.tables import Senders
 from wakeful.domains.agents.wakes import find_agent
 from wakeful.errors import InvalidJob, JobExists, JobNotFound, NotAllowed, QueueFull
 from wakeful.kernel.actions import authorized, pausing
 from wakeful.kernel.actions import jobs as job_actions
-from wakeful.kernel.actions.authorization import own_job
+from wakeful.kernel.actions.authorization import own_job, refuse_awaited
 from wakeful.kernel.actions.authorized import WriteTerms
 from wakeful.kernel.actions.drafts import draft
 from wakeful.kernel.actions.lookup import find_job
@@ -36,7 +37,6 @@ from wakeful.kernel.engine.proposed import MCP, open_proposal
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.store.listing import JobFilter
 from wakeful.store.proposals import Proposal, Proposals
-from wakeful.triggers.moments import from_ms
 
 if TYPE_CHECKING:
     from wakeful.kernel.actions.authorization import Rights
@@ -44,11 +44,8 @@ if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState
-    from wakeful.triggers import Trigger
 
 MOST_CHANGES = 100  # what one run may do to schedules, together with the events it leaves
-SHOWN = 5  # times in the question
-LONGEST_SHOWN = 300
 _OTHER = re.compile(r"[^a-z0-9]+")
 
 
@@ -62,8 +59,11 @@ class Requester(NamedTuple):
 
     @property
     def writing(self) -> Rights:
-        """The rights to write what has been checked here."""
-        return self.rights if self.sender is None else self.rights._replace(owned=None, admin_kinds=True)
+        """The rights to write what has been checked here; what the requester may store is bounded as before."""
+        if self.sender is None or self.rights.owned is None:
+            return self.rights
+        made = self.rights.owned._replace(source=MCP)
+        return self.rights._replace(owned=None, stored=made, admin_kinds=True)
 
 
 def requester(tx: Transaction, rights: Rights, run_id: int | None) -> Requester:
@@ -86,6 +86,7 @@ def create(tx: Transaction, context: Context, who: Requester, new: NewJob, *, wh
     new.trigger = within(new.trigger.resolved(tx.now, zone), who.bounds, tx.now)
     if tx.jobs.by_name(new.name) is not None:
         raise JobExists(f"A job named {new.name!r} already exists: choose another name, or change that one.")
+    refuse_awaited(tx, who.rights, new.name)
     made = authorized.create_job(tx, context, draft(new, MCP, context.declared), WriteTerms(who.writing, zone))
     job, _ = find_job(tx, made.id)
     hops, outside = (0, 0) if who.sender is None else (who.sender.hops, int(who.sender.is_fed))
@@ -99,20 +100,18 @@ def change(
 ) -> str | None:
     """Change a schedule of the requester; in the mode `ask` it waits for a person again. As `create`."""
     refuse_off(who.bounds, who.name)
-    job, _ = own_schedule(tx, who, ref)
+    job, state = own_schedule(tx, who, ref)
     _refuse_waiting(tx, job)
     refuse_edited(tx, job)
     _count(tx, who)
+    if state.ended_at is not None:  # it counts no more, and would again
+        refuse_more(who.bounds, who.name, len(_own_jobs(tx, who)))
     if "trigger" in changes:
         resolved = changes["trigger"].resolved(tx.now, zone, keep=trigger_of(job.trigger))
         changes["trigger"] = within(resolved, who.bounds, tx.now)
     authorized.patch_job(tx, context, ids.job_text(job.id), changes, WriteTerms(who.writing, zone))
     changed, _ = find_job(tx, ids.job_text(job.id))
-    known = tx.of(Proposals).of([job.id]).get(job.id) or Proposal(job.id, who.name, None, tx.now)
-    if who.sender is not None:
-        hops, outside = max(known.hops, who.sender.hops), max(known.outside, int(who.sender.is_fed))
-        known = known._replace(hops=hops, outside=outside, asked_in=who.sender.run_id)
-    note_written(tx, job.id, known)
+    note_written(tx, job.id, _following(tx, who, job))
     if who.bounds.mode != ASK or changed == job:
         return None
     return _ask(tx, context, who, changed, what=what, before=job)
@@ -122,10 +121,14 @@ def switch(tx: Transaction, context: Context, who: Requester, ref: str, *, on: b
     """Pause or resume a schedule of the requester; what a person stopped, or has not approved, stays stopped."""
     pair = own_schedule(tx, who, ref)
     _refuse_waiting(tx, pair[0])
+    refuse_edited(tx, pair[0])
     _count(tx, who)
     job_id = ids.job_text(pair[0].id)
     if on:
         refuse_stopped(tx, who.rights, pair)
+        if pair[1].ended_at is not None:
+            refuse_more(who.bounds, who.name, len(_own_jobs(tx, who)))
+        tx.of(Proposals).put(_following(tx, who, pair[0]))
     pause = partial(pausing.pause_job, tx, context, job_id, own=True)
     work = partial(pausing.resume_job, tx, context, job_id) if on else pause
     on_record(tx, origin_of(context, who.rights), "resume" if on else "pause", [pair], work)
@@ -134,6 +137,7 @@ def switch(tx: Transaction, context: Context, who: Requester, ref: str, *, on: b
 def remove(tx: Transaction, context: Context, who: Requester, ref: str) -> str | None:
     """Remove a schedule of the requester, also one that waits for approval. The action, by which it is restored."""
     job, state = own_schedule(tx, who, ref)
+    refuse_edited(tx, job)
     _count(tx, who)
     if open_proposal(tx, job) is None:
         refuse_stopped(tx, who.rights, (job, state))
@@ -146,6 +150,8 @@ def start(tx: Transaction, context: Context, who: Requester, ref: str) -> int:
     job, state = own_schedule(tx, who, ref)
     _refuse_waiting(tx, job)
     refuse_stopped(tx, who.rights, (job, state))
+    if state.ended_at is not None:
+        raise NotAllowed(f"{job.name} is over: change when it runs, or make another one.")
     _count(tx, who)
     if who.sender is None:
         return run_now(tx, context, ids.job_text(job.id))
@@ -208,6 +214,15 @@ def _own_jobs(tx: Transaction, who: Requester) -> list[JobDef]:
     return [job for job, state in found if state.ended_at is None]
 
 
+def _following(tx: Transaction, who: Requester, job: JobDef) -> Proposal:
+    """The record of a schedule whose runs follow from the run that asks, too."""
+    known = tx.of(Proposals).of([job.id]).get(job.id) or Proposal(job.id, who.name, None, tx.now)
+    if who.sender is None:
+        return known
+    hops, outside = max(known.hops, who.sender.hops), max(known.outside, int(who.sender.is_fed))
+    return known._replace(hops=hops, outside=outside, asked_in=who.sender.run_id)
+
+
 def _count(tx: Transaction, who: Requester) -> None:
     """One more thing that the run does: none goes too far, or on without end."""
     if who.sender is None:
@@ -227,22 +242,6 @@ def _refuse_waiting(tx: Transaction, job: JobDef) -> None:
 def _ask(
     tx: Transaction, context: Context, who: Requester, job: JobDef, *, what: str | None, before: JobDef | None = None
 ) -> str:
-    trigger = trigger_of(job.trigger)
-    question = question_about(who, job.name, trigger, what, now=tx.now, changed=before is not None)
-    until = answer_until(trigger, who.bounds, tx.now)
+    question = question_about(tx, who, job, what, before=before)
+    until = answer_until(trigger_of(job.trigger), who.bounds, tx.now)
     return ids.run_text(propose(tx, context, job.id, question, until=until, before=before))
-
-
-def question_about(who: Requester, job: str, trigger: Trigger, what: str | None, *, now: int, changed: bool) -> str:
-    """What a person is asked: who wants what, when, and where the words come from."""
-    verb = "change its schedule" if changed else "schedule"
-    doing = "" if what is None else f": {_short(what)}"
-    times = ", ".join(f"{from_ms(slot):%a %Y-%m-%d %H:%M}" for slot in trigger.upcoming_slots(now, SHOWN))
-    run = "" if who.sender is None else f" (asked in {ids.run_text(who.sender.run_id)})"
-    fed = " The run that asks was given text from outside." if who.sender is not None and who.sender.is_fed else ""
-    return f"{who.name} asks to {verb} {job}{doing}. It would run {trigger.brief()}; next: {times} UTC{run}.{fed}"
-
-
-def _short(text: str) -> str:
-    line = " ".join(text.split())
-    return f"“{line[:LONGEST_SHOWN]}…”" if len(line) > LONGEST_SHOWN else f"“{line}”"

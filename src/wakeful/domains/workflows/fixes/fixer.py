@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import logging
 import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from wakeful import clock
 from wakeful.child_processes import Listed
@@ -18,6 +17,7 @@ from wakeful.domains.workflows.fixes.deciding import Apply, Ask, Code
 from wakeful.domains.workflows.fixes.hook import Answer, NoAnswer, ask
 from wakeful.domains.workflows.fixes.syntax import refuse_other_workflow, refuse_syntax
 from wakeful.domains.workflows.fixes.trial import try_out
+from wakeful.domains.workflows.function_source import source_text
 from wakeful.domains.workflows.loading import CannotLoad, FileRef, load_file, source_files
 from wakeful.errors import SchedulerError, StoreError
 from wakeful.services import Service
@@ -234,15 +234,8 @@ def sources_of(workflow: Workflow) -> dict[str, str]:
     found: dict[str, str] = {}
     for handler in workflow.handlers.values():
         for phase, (function, _) in handler.functions().items():
-            found[handler.name if phase == "producer" else f"{handler.name}.{phase}"] = _source(function)
+            found[handler.name if phase == "producer" else f"{handler.name}.{phase}"] = source_text(function) or ""
     return found
-
-
-def _source(function: Any) -> str:
-    try:
-        return inspect.getsource(function)
-    except (OSError, TypeError):  # typed at a prompt
-        return ""
 
 
 def write_whole(path: Path, text: str) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.domains.workflows.authoring import Event, Events
 from wakeful.domains.workflows.failures import LogicError
+from wakeful.domains.workflows.publishing import is_key
 from wakeful.domains.workflows.topics.tables import EventRow, Filter, Topics
 from wakeful.triggers.moments import from_ms
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 MAX_PEEK = 1_000
 BLOCK = 100  # so many at least are read at once where some of them may be sorted out
 MESSAGE_ID = "message_id"
+MAX_ID, MAX_IDS = 1_000, 10_000  # bytes, and how many
 FEW_TEXTS = 20  # so many texts at most are looked for in each payload by the store
 
 
@@ -55,7 +57,7 @@ def asked(topic: str, limit: Any, after: Any, where: Any, *, until: int | None =
         message = f"`where` maps message_id or keys of the payload to values, not {where!r:.80}."
         raise LogicError(message)
     values = {key: _values(value) for key, value in (where or {}).items()}
-    names = None if MESSAGE_ID not in values else [str(value) for value in values.pop(MESSAGE_ID)]
+    names = None if MESSAGE_ID not in values else _names(values.pop(MESSAGE_ID))
     keys = tuple((key, frozenset(_text(value) for value in wanted)) for key, wanted in values.items())
     return Question(topic, limit, number, Filter(names, [_texts(*one) for one in keys], until), keys)
 
@@ -68,6 +70,14 @@ def _values(given: Any) -> list[Any]:
         message = f"`where` compares with texts, numbers, true, false and None, not {strange[0]!r:.80}."
         raise LogicError(message)
     return values
+
+
+def _names(values: Sequence[Any]) -> list[str]:
+    """Those that can be message ids at all; LogicError where they are more than every database takes."""
+    if len(values) > MAX_IDS:
+        message = f"`where` takes at most {MAX_IDS:,} message ids at once, not {len(values):,}."
+        raise LogicError(message)
+    return [name for name in map(str, values) if is_key(name, MAX_ID)]
 
 
 def _text(value: Any) -> str:

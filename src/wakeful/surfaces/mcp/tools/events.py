@@ -9,10 +9,9 @@ from wakeful.domains.agents import run_requests
 from wakeful.domains.agents.route_models import EventIn
 from wakeful.domains.agents.senders.tables import Senders
 from wakeful.errors import InvalidJob, NotAllowed
-from wakeful.surfaces.mcp.arguments import Schema, text
+from wakeful.surfaces.mcp.arguments import Schema, milliseconds, text
 from wakeful.surfaces.mcp.shapes import TEXT, answers
 from wakeful.surfaces.mcp.tool import Tool
-from wakeful.triggers import parse_interval
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -63,10 +62,10 @@ async def ask_approval(desk: Desk, given: Given) -> Answer:
     run_id = desk.caller.run
     if run_id is None or desk.agent is None:
         raise NotAllowed("ask_approval is for agents in their runs.")
-    length = parse_interval(given["timeout"]) if "timeout" in given else None
+    length = milliseconds(given, "timeout", "2d")
 
     def work(tx: Transaction, _: Context) -> Answer:
-        until = None if length is None else tx.now + int(length.total_seconds() * 1000)
+        until = None if length is None else tx.now + length
         tx.of(Senders).ask(run_id, given["question"], until)
         return {
             "status": "asked_when_you_end",

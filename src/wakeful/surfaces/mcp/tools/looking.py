@@ -9,24 +9,27 @@ from typing import TYPE_CHECKING
 
 from wakeful.counting import counted
 from wakeful.domains.agents.self_scheduling import requesting
+from wakeful.kernel.actions import lookup
 from wakeful.kernel.engine.proposed import MCP
 from wakeful.kernel.model.job import job_views
 from wakeful.store.listing import JobFilter
-from wakeful.surfaces.mcp.arguments import flag, text, whole
+from wakeful.surfaces.mcp.arguments import flag, milliseconds, text, whole
 from wakeful.surfaces.mcp.shapes import MAYBE, SCHEDULE, SENTENCES, TEXT, answers, schedule_shape
 from wakeful.surfaces.mcp.tool import Tool
-from wakeful.triggers import parse_interval
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from wakeful.kernel.actions.stops import Pair
     from wakeful.kernel.model.job import Job
+    from wakeful.kernel.model.run import Run
     from wakeful.store.interface import Transaction
     from wakeful.surfaces.mcp.desk import Answer, Desk, Given
 
 MANY = 50
 MOST_STARTS = 100
+DAY_MS = 86_400_000
 MOST_JOBS = 2_000  # whose starts are looked at for a caller that sees only its own
 
 
@@ -41,23 +44,33 @@ async def list_schedules(desk: Desk, given: Given) -> Answer:
         owned=desk.rights.owned,
     )
 
-    def work(tx: Transaction) -> Answer:
+    def work(tx: Transaction) -> tuple[Answer, list[Pair]]:
         pairs = tx.jobs.matching(wanted)
         jobs = job_views(tx, pairs[:limit])
         shown = [
             schedule_shape(job, requesting.waits(tx, pair[0]), tx.now) for job, pair in zip(jobs, pairs, strict=False)
         ]
-        return {"schedules": shown, "next_cursor": shown[-1]["name"] if len(pairs) > limit else None}
+        return {"schedules": shown, "next_cursor": shown[-1]["name"] if len(pairs) > limit else None}, pairs[:limit]
 
-    return await desk.scheduler.look(work)
+    found, pairs = await desk.scheduler.look(work)
+    await _shows(desk, pairs)
+    return found
 
 
 async def get_schedule(desk: Desk, given: Given) -> Answer:
-    def work(tx: Transaction) -> Answer:
+    def work(tx: Transaction) -> tuple[Answer, Pair]:
         pair = requesting.find_own(tx, desk.rights, given["name"])
-        return schedule_shape(job_views(tx, [pair])[0], requesting.waits(tx, pair[0]), tx.now, times=5)
+        return schedule_shape(job_views(tx, [pair])[0], requesting.waits(tx, pair[0]), tx.now, times=5), pair
 
-    return await desk.scheduler.look(work)
+    found, pair = await desk.scheduler.look(work)
+    await _shows(desk, [pair])
+    return found
+
+
+async def _shows(desk: Desk, pairs: Sequence[Pair]) -> None:
+    """What jobs do and the errors of their last runs are shown."""
+    last = [state.last_run_id for _, state in pairs if state.last_run_id is not None and state.last_error is not None]
+    await desk.shows([job.id for job, _ in pairs], last)
 
 
 async def explain(desk: Desk, given: Given) -> Answer:
@@ -65,9 +78,19 @@ async def explain(desk: Desk, given: Given) -> Answer:
     if "name" not in given:
         return {"sentences": (await status(desk, {}))["sentences"]}
     ref = given["name"]
-    if not ref.startswith("run_"):
-        ref = await desk.scheduler.look(lambda tx: requesting.find_own(tx, desk.rights, ref)[0].name)
+    if ref.startswith("run_"):
+        run = await desk.scheduler.server_side.get_run(ref, desk.rights)
+        await shows_run(desk, run)
+    else:
+        pair = await desk.scheduler.look(lambda tx: requesting.find_own(tx, desk.rights, ref))
+        ref = pair[0].name
+        await _shows(desk, [pair])
     return {"sentences": (await desk.scheduler.server_side.explain(ref, desk.rights)).sentences}
+
+
+async def shows_run(desk: Desk, run: Run) -> None:
+    """What a run returned and its error are shown."""
+    await desk.shows(runs=[lookup.require_run(run.id)])
 
 
 async def status(desk: Desk, _: Given) -> Answer:
@@ -86,7 +109,7 @@ async def status(desk: Desk, _: Given) -> Answer:
 
 async def upcoming(desk: Desk, given: Given) -> Answer:
     """The next starts, in order of time."""
-    length = int(parse_interval(given.get("for", "24h")).total_seconds() * 1000)
+    length = milliseconds(given, "for", "24h") or DAY_MS
 
     def work(tx: Transaction) -> Answer:
         hidden = desk.scheduler.hidden_kinds

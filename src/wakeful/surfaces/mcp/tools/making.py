@@ -9,6 +9,8 @@ from wakeful.domains.agents import SESSION
 from wakeful.domains.agents.added import added_schedule
 from wakeful.domains.agents.naming import AGENT, agent_of
 from wakeful.domains.agents.self_scheduling import requesting
+from wakeful.domains.agents.senders.feeding import has_outside
+from wakeful.domains.agents.senders.tables import Senders
 from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.command import COMMAND
 from wakeful.errors import InvalidJob, InvalidTrigger, NotAllowed
@@ -73,8 +75,11 @@ async def remind_me(desk: Desk, given: Given) -> Answer:
 
 
 def made(tx: Transaction, desk: Desk, name: str, approval: str | None) -> Answer:
-    """A schedule as it is now."""
-    job = job_view(tx, requesting.find_own(tx, desk.rights, name))
+    """A schedule as it is now, in the transaction that made or changed it."""
+    pair = requesting.find_own(tx, desk.rights, name)
+    job, reader = job_view(tx, pair), desk.caller.run
+    if desk.agent is not None and reader is not None and has_outside(tx, [pair[0].id], ()):
+        tx.of(Senders).feed(reader)
     shown = schedule_shape(job, approval, tx.now)
     return {**shown, "note": WAITS} if approval is not None else shown
 

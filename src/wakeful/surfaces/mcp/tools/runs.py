@@ -12,7 +12,7 @@ from wakeful.kernel.engine.proposed import MCP
 from wakeful.surfaces.mcp.arguments import text, whole
 from wakeful.surfaces.mcp.shapes import OUTPUT, RUN, run_shape
 from wakeful.surfaces.mcp.tool import Tool
-from wakeful.surfaces.mcp.tools.looking import NAME
+from wakeful.surfaces.mcp.tools.looking import NAME, shows_run
 
 if TYPE_CHECKING:
     from wakeful.kernel.model.run import Run
@@ -49,6 +49,7 @@ async def cancel_run(desk: Desk, given: Given) -> Answer:
 
 async def get_run(desk: Desk, given: Given) -> Answer:
     run = await desk.scheduler.server_side.get_run(given["run"], desk.rights)
+    await shows_run(desk, run)
     return run_shape(run, given.get("output_limit", OUTPUT))
 
 
@@ -65,6 +66,7 @@ async def wait_for_run(desk: Desk, given: Given) -> Answer:
         except TimeoutError:
             run = await desk.scheduler.server_side.get_run(run.id, desk.rights)
         waited += step
+    await shows_run(desk, run)
     shown = run_shape(run)
     if run.status == "done":
         return shown
