@@ -127,7 +127,7 @@ def check_plans(connection: Connection, edited: dict[int, str]) -> None:
     )
     rows, alive = connection.execute(sql).fetchall(), dict[str, int]()
     for row in rows:
-        if row["ended_at"] is None:
+        if row["ended_at"] is None and row["id"] not in edited:  # a person may let one begin again
             alive[row["owner"]] = alive.get(row["owner"], 0) + 1
         if row["id"] in edited:
             if row["trigger"] != edited[row["id"]]:
