@@ -15,7 +15,7 @@ export PIP_ROOT_USER_ACTION := ignore
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup run test prove test-tools screenshots times check format promises reference access bench bench-quick chaos wheel dist lock clean
+.PHONY: help setup run test prove test-tools screenshots site times check format promises reference access bench bench-quick chaos wheel dist lock clean
 
 help:  ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1|\2/p' $(MAKEFILE_LIST) | awk -F'|' '{printf "%-20s %s\n", $$1, $$2}'
@@ -59,6 +59,9 @@ access: $(READY)  ## regenerate docs/access.md from the server's routes
 
 screenshots: $(READY)  ## the pictures of the dashboard in docs/images, taken with Chromium
 	@$(BIN)/python -m tests.web.screenshots
+
+site: $(READY)  ## the documentation as a site, in build/site/html
+	@$(BIN)/python -m tools.site
 
 bench: $(READY)  ## the benchmarks, peers side by side
 	@$(BIN)/python -m bench

@@ -27,7 +27,9 @@ from bench.measures import (
     postgres,
     raw,
     recurring,
+    scale,
     soak,
+    steps,
     workflows,
 )
 from bench.peers import POSTGRES_ONLY, compile_ours, set_up
@@ -43,15 +45,18 @@ MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
     "delivery": delivery.measure,
     "postgres": postgres.measure,
     "workflows": workflows.measure,
+    "steps": steps.measure,
     "ledger": ledger.measure,
     "pages": pages.measure,
     "million": million.measure,
+    "scale": scale.measure,
     "soak": soak.measure,
     "mixed": mixed.measure,
 }
-ON_REQUEST = {"soak", "mixed"}  # half an hour of waiting
-ALONE = {"raw", "http", "delivery", "ledger", "pages", "million", "soak", "mixed"}  # no peer is measured beside these
-NOT_QUICK = {"workflows", "ledger"}  # they fill two stores, or start one after the other
+ON_REQUEST = {"soak", "mixed", "scale"}  # half an hour of waiting; arithmetic that is the same on every machine
+# No peer is measured beside these.
+ALONE = {"raw", "http", "delivery", "ledger", "pages", "million", "scale", "soak", "mixed"}
+NOT_QUICK = {"workflows", "steps", "ledger"}  # they fill two stores, or start one after the other
 
 
 def main() -> int:
@@ -65,7 +70,8 @@ def main() -> int:
     peers = asked.peers or (not asked.quick and not asked.no_peers)
     peers = peers and not (asked.only and ALONE.issuperset(asked.only.split(",")))
     if peers:
-        set_up(POSTGRES_ONLY if asked.only in {"postgres", "workflows"} else None)
+        only = set(asked.only.split(",")) if asked.only else set(MEASURES)
+        set_up(POSTGRES_ONLY if only <= {"postgres", "workflows", "steps"} else None)
     plan = Plan(
         asked.quick,
         1 if asked.quick else asked.rounds,

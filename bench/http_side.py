@@ -9,7 +9,7 @@ import sys
 import time
 from pathlib import Path
 
-from bench.contenders.contender import mark
+from bench.contenders.contender import ADDRESS, mark
 from wakeful import Run, Scheduler
 
 FOLDER = "BENCH_FOLDER"
@@ -17,7 +17,9 @@ FOLDER = "BENCH_FOLDER"
 
 def scheduler() -> Scheduler:
     """The store of this measurement, and the job everybody is measured with."""
-    made = Scheduler(f"sqlite:///{os.environ[FOLDER]}/wakeful.db")
+    folder = Path(os.environ[FOLDER])
+    named = folder / ADDRESS
+    made = Scheduler(named.read_text(encoding="utf-8") if named.exists() else f"sqlite:///{folder}/wakeful.db")
 
     @made.on_job_due("mark")
     async def run_mark(run: Run) -> None:

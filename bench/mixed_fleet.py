@@ -19,6 +19,7 @@ HOOKS_PER_S, ITEMS_PER_S, PING_S = 2, 0.5, 10
 READERS = 3
 SECRET = "a-secret-of-the-mixed-soak"  # noqa: S105 - known to both sides of the measure alone
 OUTAGES_S = (5, 25)
+KEPT = 100  # runs of a job: so history is pruned from the first minutes on, as it is after a day
 
 AGENT = """
 async def answer(turn):
@@ -67,6 +68,7 @@ def configuration(target: str) -> dict[str, Any]:
     jobs |= {f"watch-{n}": {"ping": True, "every": "1m", "grace": "5m"} for n in range(MONITORS)}
     return {
         "store": "./wakeful.db",
+        "retention": {"runs_per_job": KEPT, "events": 5_000, "records": 1_000},
         "limits": {"runs_per_day": None, "cost_per_day": None},
         "connectors": {"out": {"type": "webhook", "url": target}},
         "workflows": [f"{name}.py:workflow" for name in WORKFLOWS],
@@ -146,6 +148,11 @@ class Outside:
                     tasks.create_task(self._read(until))
         finally:
             await self._client.aclose()
+
+    async def ended(self) -> int:
+        """How many runs have ended since the server began."""
+        lines = (await self._client.get("/metrics")).text.splitlines()
+        return int(sum(float(line.rpartition(" ")[2]) for line in lines if line.startswith("wakeful_runs_total{")))
 
     async def _evenly(self, until: float, rate: float, act: Any) -> None:
         started, number = time.time(), 0

@@ -15,11 +15,18 @@ from tests.cli.terminal import PATIENCE, Terminal
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 BIN = Path(sys.executable).parent
-STEPS = [
-    (command, shown)
-    for block in re.findall(r"```console\n(.*?)```", README, re.DOTALL)
-    for command, shown in re.findall(r"^\$ ([^\n]+)\n((?:(?!\$ )[^\n]*\n)*)", block, re.MULTILINE)
-]
+
+
+def steps_of(page):
+    """The commands that a page shows, each with what it prints."""
+    return [
+        (command, shown)
+        for block in re.findall(r"```console\n(.*?)```", page, re.DOTALL)
+        for command, shown in re.findall(r"^\$ ([^\n]+)\n((?:(?!\$ )[^\n]*\n)*)", block, re.MULTILINE)
+    ]
+
+
+STEPS = steps_of(README)
 SPAN = r"\d+(ms|s|m|h|d)\b"
 VARIES = [
     (r"(job|run)_[0-9a-z]{13}", "ID"),
@@ -61,6 +68,12 @@ def test_the_readmes_commands_print_what_it_says(tmp_path):
     assert len(said) == len(STEPS) == 9
     for (command, shown), answer in zip(STEPS, said, strict=True):
         assert steady(answer) == steady(shown), command
+
+
+def test_the_guide_to_scale_shows_what_staggered_jobs_print(tmp_path):
+    [step] = steps_of((ROOT / "docs" / "scale.md").read_text(encoding="utf-8"))
+    [answer] = typed(Terminal(tmp_path), [step], "")
+    assert steady(answer) == steady(step[1])
 
 
 def typed(terminal, steps, address):

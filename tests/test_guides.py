@@ -39,7 +39,7 @@ def execute(program):
     ("program", "promised"),
     [
         pytest.param(*pair, id=f"{page}-{number}")
-        for page in ("python.md", "steps.md", "testing.md", "workflows.md")
+        for page in ("python.md", "scale.md", "steps.md", "testing.md", "workflows.md")
         for number, pair in enumerate(programs(page), 1)
     ],
 )

@@ -45,7 +45,9 @@ def serving(folder: Path) -> Iterator[Answering]:
         while (found := re.search(r"http://127\.0\.0\.1:(\d+)", said.read_text(encoding="utf-8"))) is None:
             assert process.poll() is None and time.time() < end, said.read_text(encoding="utf-8")[-800:]  # noqa: PT018
             time.sleep(0.05)
-        yield Answering(int(found[1]), (folder / "wakeful.db.token").read_text(encoding="ascii").strip())
+        token = re.search(r"the admin token is in (\S+)", said.read_text(encoding="utf-8"))
+        assert token is not None
+        yield Answering(int(found[1]), Path(token[1]).read_text(encoding="ascii").strip())
     finally:
         os.killpg(process.pid, signal.SIGTERM)
         process.wait(15)

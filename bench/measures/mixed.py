@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -20,8 +20,9 @@ from typing import Any, NamedTuple
 from bench.contenders import environment
 from bench.figures import Run, percentile
 from bench.measures import Column, Plan, Table, interleave
-from bench.mixed_fleet import AGENTS, EVENTS_PER_S, JOBS, READERS, WORKFLOWS, Outside, Target, write
+from bench.mixed_fleet import AGENTS, EVENTS_PER_S, JOBS, KEPT, READERS, WORKFLOWS, Outside, Target, write
 
+LOOK_S = 5.0  # how long the last look may take
 SETTLE_S = 90.0  # after the last write, until all of it is done
 WARM_MIN = 5  # minutes after which nothing may grow
 READY_S = 60.0
@@ -34,6 +35,7 @@ class Minute(NamedTuple):
     rss_mib: float
     late_p99_ms: float
     rows: int
+    pruned: int
 
 
 class Server:
@@ -92,7 +94,8 @@ async def soak(plan: Plan, minutes: int, folder: Path) -> Run:
     try:
         base = await server.url()
         outside = Outside(base, (folder / "wakeful.db.token").read_text(encoding="ascii").strip())
-        seen = (await asyncio.gather(_look(plan, server, folder, minutes), outside.run(time.time() + 60 * minutes)))[0]
+        looking = _look(plan, server, folder, minutes, outside.ended)
+        seen = (await asyncio.gather(looking, outside.run(time.time() + 60 * minutes + LOOK_S)))[0]
         await _settled(folder)
         stop_s = server.stop()
     finally:
@@ -103,19 +106,23 @@ async def soak(plan: Plan, minutes: int, folder: Path) -> Run:
     return {**_growth(seen), **_counts(folder, target, outside), "stop_s": stop_s}
 
 
-async def _look(plan: Plan, server: Server, folder: Path, minutes: int) -> list[Minute]:
+async def _look(
+    plan: Plan, server: Server, folder: Path, minutes: int, ended: Callable[[], Awaitable[int]]
+) -> list[Minute]:
+    """Each minute; `ended`: how many runs have ended."""
     seen: list[Minute] = []
-    cpu, began = server.cpu_s(), time.time()
+    cpu, began, gone = server.cpu_s(), time.time(), 0
     for number in range(1, minutes + 1):
         await asyncio.sleep(max(0.0, began + 60 * number - time.time()))
         now = server.cpu_s()
         late = await asyncio.to_thread(_lateness, folder, (time.time() - 60) * 1000)
-        rows = await asyncio.to_thread(_ask, folder, "SELECT count(*) FROM runs")
-        seen.append(Minute((now - cpu) / 60 * 100, server.rss_mib(), percentile(late, 0.99), int(rows[0][0])))
+        stored = (await asyncio.to_thread(_ask, folder, "SELECT count(*) FROM runs WHERE status = 'done'"))[0][0]
+        before, gone = gone, max(gone, await ended() - stored)
+        seen.append(Minute((now - cpu) / 60 * 100, server.rss_mib(), percentile(late, 0.99), stored, gone - before))
         cpu = now
         plan.say(
             f"    minute {number}: CPU {seen[-1].cpu_percent:.0f} %, {seen[-1].rss_mib:.1f} MiB, "
-            f"late p99 {seen[-1].late_p99_ms:.0f} ms, {seen[-1].rows:,} runs stored"
+            f"late p99 {seen[-1].late_p99_ms:.0f} ms, {seen[-1].rows:,} runs stored, {seen[-1].pruned:,} pruned"
         )
     return seen
 
@@ -185,7 +192,8 @@ def _growth(seen: Sequence[Minute]) -> Run:
         "rss_last_mib": statistics.mean(one.rss_mib for one in last),
         "late_first_ms": max(one.late_p99_ms for one in first),
         "late_last_ms": max(one.late_p99_ms for one in last),
-        "rows": seen[-1].rows,
+        "pruned_first": statistics.mean(one.pruned for one in first),
+        "pruned_last": statistics.mean(one.pruned for one in last),
     }
 
 
@@ -209,6 +217,8 @@ def measure(plan: Plan) -> list[Table]:
             Column("rss_last_mib", "last third"),
             Column("late_first_ms", "late p99 ms, first third"),
             Column("late_last_ms", "last third"),
+            Column("pruned_first", "runs pruned a minute, first third"),
+            Column("pruned_last", "last third"),
             Column("events", "events"),
             Column("deliveries", "deliveries"),
             Column("waiting", "not done"),
@@ -221,7 +231,8 @@ def measure(plan: Plan) -> list[Table]:
             (
                 f"{AGENTS} agents with a heartbeat every minute, {len(WORKFLOWS)} workflows with {EVENTS_PER_S} "
                 f"events/s, webhooks, work items, monitors, {JOBS} commands on one second, deliveries to a target that "
-                f"is away for 5 to 25 s after each minute, {READERS} readers of events."
+                f"is away for 5 to 25 s after each minute, {READERS} readers of events; of each job "
+                f"{KEPT} runs are kept."
             ),
             f"Thirds of the time after minute {WARM_MIN}; late: the worst minute's p99 from slot to start.",
         ],

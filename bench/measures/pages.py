@@ -1,4 +1,4 @@
-"""How long pages of the dashboard take in a store with many jobs and runs, on SQLite."""
+"""How long pages of the dashboard take in a store with many jobs and runs, while others of them run."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import time
 from functools import partial
 from pathlib import Path
 
+import psycopg
+
 from bench.figures import Run, spread
 from bench.http_side import ask
 from bench.measures import Column, Plan, Table
 from bench.measures.http import Answering, serving
-from wakeful import Cron, NewJob, Scheduler, ids
+from bench.server import running
+from wakeful import Cron, Every, NewJob, Scheduler, ids
 from wakeful.kernel.context import Context
 from wakeful.store.interface import Transaction
 from wakeful.store.records import RunRow
@@ -20,6 +23,7 @@ from wakeful.store.records import RunRow
 JOBS, RUNS, FEWER_JOBS, FEWER_RUNS = 100_000, 1_000_000, 2_000, 20_000
 DAY_MS, WEEK_MS = 86_400_000, 7 * 86_400_000
 TOGETHER = 5_000
+PULSES = 50  # jobs that run every second meanwhile
 SECONDS, QUICK_SECONDS = 6.0, 2.0
 PAGES = {
     "Now": "/",
@@ -41,16 +45,33 @@ PAGES = {
 
 def measure(plan: Plan) -> list[Table]:
     jobs, runs = (FEWER_JOBS, FEWER_RUNS) if plan.quick else (JOBS, RUNS)
+    seconds = QUICK_SECONDS if plan.quick else SECONDS
+    with tempfile.TemporaryDirectory(prefix="bench-") as name, running() as server:
+        places = {one: Path(name) / one for one in ("SQLite", "PostgreSQL")}
+        for place in places.values():
+            place.mkdir()
+        urls = {
+            "SQLite": f"sqlite:///{places['SQLite']}/wakeful.db",
+            "PostgreSQL": server.database(places["PostgreSQL"]),
+        }
+        return [_table(plan, store, urls[store], places[store], (jobs, runs, seconds)) for store in places]
+
+
+def _table(plan: Plan, store: str, url: str, folder: Path, size: tuple[int, int, float]) -> Table:
+    """One store: filled, then served while jobs run in it."""
+    jobs, runs, seconds = size
     columns = [Column("p50", "p50 ms", "less"), Column("p95", "p95 ms", "less"), Column("count", "answers")]
-    table = Table("pages", f"Pages with {jobs:,} jobs and {runs:,} runs", columns, ours="", section="record")
-    with tempfile.TemporaryDirectory(prefix="bench-") as name:
-        folder = Path(name)
-        asyncio.run(fill(f"sqlite:///{folder}/wakeful.db", jobs, runs))
-        with serving(folder) as server:
-            for title, path in PAGES.items():
-                table.add(title, asked(server, path, folder, QUICK_SECONDS if plan.quick else SECONDS))
-                plan.say(f"  {title}: p95 {table.runs[title][0]['p95']:.1f} ms")
-    return [table]
+    title = f"Pages with {jobs:,} jobs and {runs:,} runs on {store}, {PULSES} of them a second"
+    table = Table(f"pages-{store.lower()}", title, columns, ours="", section="record")
+    asyncio.run(fill(url, jobs, runs))
+    if store == "PostgreSQL":
+        with psycopg.connect(url, autocommit=True) as connection:
+            connection.execute("VACUUM ANALYZE")
+    with serving(folder) as server:
+        for page, path in PAGES.items():
+            table.add(page, asked(server, path, folder, seconds))
+            plan.say(f"  {store}, {page}: p95 {table.runs[page][0]['p95']:.1f} ms")
+    return table
 
 
 def asked(server: Answering, path: str, folder: Path, seconds: float) -> Run:
@@ -73,6 +94,9 @@ async def fill(url: str, jobs: int, runs: int) -> None:
             )
             numbers = [found[1] for text in added if (found := ids.decode(text)) is not None]
             await scheduler.transact(partial(_past, now, each, begin, numbers), wakes=False)
+        await scheduler.add_jobs(
+            [NewJob(f"pulse-{n}", Every("1s"), kind="mark", payload=[n, 0.0]) for n in range(PULSES)]
+        )
 
 
 def _past(now: int, each: int, begin: int, numbers: list[int], tx: Transaction, _: Context) -> None:

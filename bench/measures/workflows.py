@@ -9,9 +9,8 @@ import time
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from bench.contenders import DBOS_STEPS
 from bench.figures import Run
-from bench.measures import Column, Entry, Plan, Table, interleave
+from bench.measures import Column, Entry, Plan, Table, interleave, steps
 from bench.server import Server, running
 from wakeful import Prepared, Scheduler, Workflow
 from wakeful.domains.workflows.publishing import Message, publish
@@ -87,13 +86,6 @@ def through(url: str, flows: int, count: int, batch: int) -> Run:
     return asyncio.run(main())
 
 
-def steps(server: Server, count: int, folder: Path) -> Run:
-    """The same number of events as DBOS workflows of three steps."""
-    server.database(folder)
-    took = DBOS_STEPS.ask("steps", folder=str(folder), count=count)["seconds"]
-    return {"events_per_s": count / took, "runs_per_s": count / took, "count": count}
-
-
 def _events(plan: Plan, server: Server) -> list[Table]:
     each, many, theirs = (50, 1_000, 200) if plan.quick else (90, 5_000, 1_000)
     shapes = [
@@ -117,7 +109,7 @@ def _events(plan: Plan, server: Server) -> list[Table]:
             for title, flows, count, batch in shapes
         ]
         if name == "postgres" and plan.peers_postgres:
-            entries.append(("DBOS, a workflow of three steps an event", partial(steps, server, theirs)))
+            entries.append(("DBOS, a workflow of three steps an event", partial(steps.theirs, server, theirs)))
             table.notes.append(
                 "DBOS polls its queue every 50 ms and stores each step; it has no reservations or topics."
             )

@@ -55,8 +55,7 @@ if TYPE_CHECKING:
     )
     from wakeful.kernel.actions.drafts import NewJob
     from wakeful.kernel.cluster.nodes import Node
-    from wakeful.kernel.loop.config import Tuning
-    from wakeful.kernel.loop.sweep import Retention
+    from wakeful.kernel.loop.config import Retention, Tuning
     from wakeful.kernel.model.job import Job
     from wakeful.kernel.model.run import Run
     from wakeful.kernel.rules.option_fields import JobChanges, JobOptions
@@ -92,8 +91,7 @@ _HOMES = {
     "domains.agents": "Reply Turn",
     "kernel.actions.drafts": "NewJob",
     "kernel.cluster.nodes": "Node",
-    "kernel.loop.config": "Tuning",
-    "kernel.loop.sweep": "Retention",
+    "kernel.loop.config": "Retention Tuning",
     "kernel.rules.option_fields": "JobChanges JobOptions",
     "kernel.rules.outcome": "ApprovalNeeded Defer Noop Skip TransientError Wait",
     "kernel.rules.verdict": "Verdict",

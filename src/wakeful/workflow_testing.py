@@ -297,12 +297,13 @@ class WorkflowTest:
             raise SchedulerError(message)
 
     def _stored(self, result: Any) -> None:
-        """A transaction is stored: die, where that is what it waits for."""
-        function, handler = _function_before(result)
-        for name in (function, handler if function in ("next", "producer", "steps") else None):
-            if name is not None and self._crashes.get(name):
-                del self._crashes[name]
-                raise Crash
+        """A transaction is stored, of one run or of several: die, where that is what it waits for."""
+        for one in result if isinstance(result, list) else [result]:
+            function, handler = _function_before(one)
+            for name in (function, handler if function in ("next", "producer", "steps") else None):
+                if name is not None and self._crashes.get(name):
+                    del self._crashes[name]
+                    raise Crash
 
 
 def _function_before(result: Any) -> tuple[str | None, str | None]:

@@ -257,7 +257,7 @@ async def test_beats_and_events_are_not_runs_of_the_agent(scene, agents):
 
 @virtual
 async def test_old_days_are_pruned(scene, agents):
-    from wakeful.kernel.loop.sweep import Retention
+    from wakeful.kernel.loop.config import Retention
 
     async with agents.scheduler_with(
         {"a": agent(schedules={"tick": {"every": "6h", "prompt": "x"}})}, retention=Retention(days=2)

@@ -11,10 +11,11 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
+from tests.chaos import step_node
 from tests.chaos.killing import ROOT
 from tests.chaos.workflow_node import NAME, TOPIC, read_ledger, workflow
 from tests.store.postgres_server import PostgresServer
-from wakeful import Scheduler
+from wakeful import Scheduler, Workflow
 from wakeful.domains.workflows import actions
 from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand
 from wakeful.domains.workflows.phases import ACTIVE, COMMITTED
@@ -37,6 +38,7 @@ class Counted(NamedTuple):
     unconsumed: int
     not_passed_on: int
     denied: int  # runs that committed and are on record as something else than a success
+    unordered: int = 0  # keys whose events were not worked on in their order
 
     def line(self) -> str:
         return (
@@ -48,11 +50,15 @@ class Counted(NamedTuple):
     def wrong(self) -> list[str]:
         faults = {"lost": self.lost, "twice": self.twice, "unconsumed": self.unconsumed, "missing": self.not_passed_on}
         found = [f"{count} messages {what}" for what, count in faults.items() if count]
+        if self.unordered:
+            found.append(f"{self.unordered} keys out of order")
         return [*found, f"{self.denied} runs committed and are no success"] if self.denied else found
 
 
 class Drill:
     """So many kills of so many nodes on one store, while messages come in."""
+
+    name, topic, passed_on, node = NAME, TOPIC, "added", "tests.chaos.workflow_node"
 
     def __init__(self, folder: Path, url: str, *, nodes: int, kills: int, seed: int) -> None:
         self._folder, self._url = folder, url
@@ -89,9 +95,13 @@ class Drill:
             await self._until_settled(outside)
             return await self._count(outside)
 
+    def workflow(self) -> Workflow:
+        """What the nodes run."""
+        return workflow(self._ledger)
+
     async def _deploy(self, outside: Scheduler) -> None:
         """The first node deploys the workflow; messages can come once it is there."""
-        outside.add_workflow(workflow(self._ledger))
+        outside.add_workflow(self.workflow())
         await outside.start()
         await outside.stop()
 
@@ -101,16 +111,16 @@ class Drill:
         self._ready_before[name] = said.count("ready\n")
         with (self._folder / f"{name}.log").open("ab") as said:
             self._nodes[name] = subprocess.Popen(
-                [sys.executable, "-m", "tests.chaos.workflow_node", self._url, name, str(self._ledger)],
+                [sys.executable, "-m", self.node, self._url, name, str(self._ledger)],
                 cwd=ROOT, stdin=subprocess.PIPE, stdout=said, stderr=said, start_new_session=True,
             )  # fmt: skip
 
     async def _feed(self, outside: Scheduler) -> None:
         while True:
             for _ in range(self._rng.choice((1, 2, 4))):
-                given = ByHand(TOPIC, f"m{len(self._published)}", None)
+                given = ByHand(self.topic, f"m{len(self._published)}", None)
                 await outside.transact(
-                    lambda tx, context, given=given: publish_by_hand(tx, context, NAME, given, who="drill")
+                    lambda tx, context, given=given: publish_by_hand(tx, context, self.name, given, who="drill")
                 )
                 self._published.append(given.message_id)
             await asyncio.sleep(self._rng.uniform(0.05, 0.4))
@@ -140,7 +150,7 @@ class Drill:
                 if process is None:
                     self._start(name)
             await self._resume(outside)
-            while not await outside.look(_is_running):
+            while not await outside.look(self._is_running):
                 assert time.monotonic() < end, "no run was seen running"
                 await asyncio.sleep(0.01)
             for name, process in self._nodes.items():
@@ -148,12 +158,12 @@ class Drill:
                     await asyncio.to_thread(_end, process)
                     self._nodes[name] = None
                     self._kills += 1
-            if await outside.look(_is_running):
+            if await outside.look(self._is_running):
                 return
 
     async def _resume(self, outside: Scheduler) -> None:
         """As a person does who knows why the process ended: the handler does not wait, and is not blamed."""
-        await outside.transact(lambda tx, context: actions.resume(tx, context, NAME, who="drill"))
+        await outside.transact(lambda tx, context: actions.resume(tx, context, self.name, who="drill"))
 
     async def _until_ready(self, name: str, process: subprocess.Popen[bytes]) -> None:
         end = time.monotonic() + SETTLE_S
@@ -173,26 +183,63 @@ class Drill:
     async def _until_settled(self, outside: Scheduler) -> None:
         end = time.monotonic() + SETTLE_S
         while time.monotonic() < end:
-            if not await outside.look(lambda tx: _open_events(tx.of(Topics))):
-                handler = await outside.look(lambda tx: tx.of(Workflows).handler(NAME, "add"))
-                if handler is not None and handler.open_run is None:
-                    return
+            left = await outside.look(lambda tx: self._open_events(tx) + len(tx.of(Workflows).open_runs(self.name)))
+            if not left:
+                return
             await asyncio.sleep(0.2)
 
     async def _count(self, outside: Scheduler) -> Counted:
         added = Counter(read_ledger(self._ledger))
-        attempts = await outside.look(lambda tx: tx.of(Workflows).runs(NAME, 100_000))
-        passed = await outside.look(lambda tx: tx.of(Topics).matching(NAME, "added", None, None, 100_000))
+        wanted = [line for name in self._published for line in self.lines_of(name)]
+        attempts = await outside.look(lambda tx: tx.of(Workflows).runs(self.name, 100_000))
+        passed = await outside.look(lambda tx: tx.of(Topics).matching(self.name, self.passed_on, None, None, 100_000))
         names = Counter(name for event in passed for name in event.message_id.split("+"))
         crashed = [one for one in attempts if one.status == "crashed"]
         return Counted(
             len(self._published), self._kills, len(crashed), sum(one.mutation == "in_flight" for one in crashed),
-            lost=sum(name not in added for name in self._published),
+            lost=sum(line not in added for line in wanted),
             twice=sum(count > 1 for count in added.values()),
-            unconsumed=await outside.look(lambda tx: _open_events(tx.of(Topics))),
+            unconsumed=await outside.look(self._open_events),
             not_passed_on=sum(names[name] != 1 for name in self._published),
-            denied=await outside.look(lambda tx: _denied(tx, [one for one in attempts if one.status == COMMITTED])),
+            denied=await outside.look(lambda tx: _denied(tx, [one for one in attempts if _did_something(one)])),
         )  # fmt: skip
+
+    def lines_of(self, name: str) -> list[str]:
+        """What the ledger has of a message in the end."""
+        return [name]
+
+    def _is_running(self, tx: Transaction) -> bool:
+        return any(
+            one.status == ACTIVE for one in tx.of(Workflows).runs_of(tx.of(Workflows).open_runs(self.name)).values()
+        )
+
+    def _open_events(self, tx: Transaction) -> int:
+        statuses = ("pending", "reserved", "parked")
+        return sum(len(tx.of(Topics).matching(self.name, self.topic, one, None, 100_000)) for one in statuses)
+
+
+class StepsDrill(Drill):
+    """The same with a workflow of steps."""
+
+    name, topic, passed_on, node = step_node.NAME, step_node.TOPIC, "shipped", "tests.chaos.step_node"
+
+    def workflow(self) -> Workflow:
+        """What the nodes run."""
+        return step_node.workflow(self._ledger)
+
+    def lines_of(self, name: str) -> list[str]:
+        """Each step, once."""
+        return [f"{step}:{name}" for step in step_node.STEPS]
+
+    async def _count(self, outside: Scheduler) -> Counted:
+        """Of each customer the orders are done in their order, and of each order the steps."""
+        counted = await super()._count(outside)
+        by_key: dict[int, list[tuple[int, int]]] = {}
+        for line in read_ledger(self._ledger):
+            step, _, order = line.partition(":")
+            number = int(order[1:])
+            by_key.setdefault(number % step_node.KEYS, []).append((number, step_node.STEPS.index(step)))
+        return counted._replace(unordered=sum(done != sorted(done) for done in by_key.values()))
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -207,38 +254,34 @@ def _denied(tx: Transaction, committed: list[WorkflowRun]) -> int:
     return sum(run is not None and run.outcome not in ("success", None) for run in found)
 
 
-def _is_running(tx: Transaction) -> bool:
-    handler = tx.of(Workflows).handler(NAME, "add")
-    attempt = tx.of(Workflows).run(handler.open_run) if handler is not None and handler.open_run is not None else None
-    return attempt is not None and attempt.status == ACTIVE
+def _did_something(attempt: WorkflowRun) -> bool:
+    """A place of a handler with steps may find that others have taken all events: that run is no success."""
+    return attempt.status == COMMITTED and (attempt.type != "steps" or attempt.reserved > 0)
 
 
-def _open_events(topics: Topics) -> int:
-    return sum(len(topics.matching(NAME, TOPIC, status, None, 100_000)) for status in ("pending", "reserved"))
-
-
-def one_node(folder: Path, *, kills: int, seed: int) -> Counted:
+def one_node(folder: Path, *, kills: int, seed: int, kind: type[Drill] = Drill) -> Counted:
     """On SQLite."""
-    return Drill(folder, f"sqlite:///{folder}/wakeful.db", nodes=1, kills=kills, seed=seed).run()
+    return kind(folder, f"sqlite:///{folder}/wakeful.db", nodes=1, kills=kills, seed=seed).run()
 
 
-def two_nodes(folder: Path, *, kills: int, seed: int) -> Counted:
+def two_nodes(folder: Path, *, kills: int, seed: int, kind: type[Drill] = Drill) -> Counted:
     """On PostgreSQL."""
     server = PostgresServer()
     try:
         server.start()
-        return Drill(folder, server.new_database(), nodes=2, kills=kills, seed=seed).run()
+        return kind(folder, server.new_database(), nodes=2, kills=kills, seed=seed).run()
     finally:
         server.remove()
 
 
 def drill(folder: Path, seed: int, kills: int = 25) -> list[str]:
-    """Both, with their counts; what was not as promised."""
+    """Both kinds of workflows on both stores, with their counts; what was not as promised."""
     wrong: list[str] = []
-    for label, once in (("one node, SQLite", one_node), ("two nodes, PostgreSQL", two_nodes)):
-        place = folder / once.__name__
-        place.mkdir()
-        counted = once(place, kills=kills, seed=seed)
-        print(f"  {label}: {counted.line()}", flush=True)
-        wrong += [f"{label}: {fault}" for fault in counted.wrong()]
+    for kind in (Drill, StepsDrill):
+        for label, once in (("one node, SQLite", one_node), ("two nodes, PostgreSQL", two_nodes)):
+            place = folder / f"{kind.name}-{once.__name__}"
+            place.mkdir()
+            counted = once(place, kills=kills, seed=seed, kind=kind)
+            print(f"  {kind.name}, {label}: {counted.line()}", flush=True)
+            wrong += [f"{kind.name}, {label}: {fault}" for fault in counted.wrong()]
     return wrong

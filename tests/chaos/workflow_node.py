@@ -64,9 +64,14 @@ def workflow(ledger: Path) -> Workflow:
 def _add(ledger: Path, names: list[str], takes: float) -> None:
     """What the thread does: so slow is what it works with."""
     time.sleep(takes)
+    append(ledger, " ".join(names))
+
+
+def append(ledger: Path, line: str) -> None:
+    """One line, in one write."""
     file = os.open(ledger, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o600)
     try:
-        os.write(file, f"{' '.join(names)}\n".encode())
+        os.write(file, f"{line}\n".encode())
     finally:
         os.close(file)
 
@@ -76,13 +81,14 @@ def read_ledger(ledger: Path) -> list[str]:
     return ledger.read_text(encoding="utf-8").split() if ledger.exists() else []
 
 
-async def serve(url: str, name: str, ledger: Path) -> None:
+async def serve(url: str, name: str, flow: Workflow) -> None:
+    """Run the workflow until told to end."""
     loop, over = asyncio.get_running_loop(), asyncio.Event()
     loop.add_signal_handler(signal.SIGTERM, over.set)
     loop.add_reader(sys.stdin.fileno(), lambda: os._exit(9))  # nothing is ever said there: it can only have ended
     options: dict[str, Any] = {"tuning": QUICK} if url.startswith("postgresql") else {}
     scheduler = Scheduler(url, node=name, timezone="UTC", **options)
-    scheduler.add_workflow(workflow(ledger))
+    scheduler.add_workflow(flow)
     await begin(scheduler)
     print("ready", flush=True)
     await over.wait()
@@ -92,4 +98,4 @@ async def serve(url: str, name: str, ledger: Path) -> None:
 
 if __name__ == "__main__":
     logging.basicConfig(stream=sys.stderr, level=logging.INFO)
-    asyncio.run(serve(sys.argv[1], sys.argv[2], Path(sys.argv[3])))
+    asyncio.run(serve(sys.argv[1], sys.argv[2], workflow(Path(sys.argv[3]))))

@@ -10,7 +10,7 @@ from tests.kernel.scene import at, failing, virtual
 from wakeful import ActionNotFound, After, ApprovalNeeded, CannotUndo, Every, Once
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.selections import JobSelection
-from wakeful.kernel.loop.sweep import Retention
+from wakeful.kernel.loop.config import Retention
 from wakeful.kernel.rules.policy import add_note
 
 ANN = Rights("ann", admin_kinds=True, via="api")

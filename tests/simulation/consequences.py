@@ -19,12 +19,12 @@ class Consequences:
         self._merges = merges
         self._ended: set[int] = set()  # runs that the engine was seen to end for a slot
         self._merged: dict[int, int] = {}  # slots of a job that were merged into others
-        self._started: dict[int, int] = {}  # runs of a job that were started for a slot
+        self._started: dict[int, int] = {}  # runs of a job that the schedule started for a slot
         self._forgiven: set[int] = set()  # jobs whose errors a person, or an edit, may have forgotten
 
     def check(self, connection: Connection, by_hand: Collection[int], started: dict[int, int], *, edited: bool) -> None:
-        """After every step. `by_hand`: runs that people cancelled; `started`: of each job, how many were started for a
-        slot; `edited`: a person did something to a job in this step.
+        """After every step. `by_hand`: runs that people cancelled; `started`: of each job, how many runs the schedule
+        started for a slot; `edited`: a person did something to a job in this step.
         """
         states = {
             row["job_id"]: row
@@ -59,7 +59,10 @@ class Consequences:
         }
         pending = {
             row["job_id"]
-            for row in connection.execute("SELECT job_id FROM runs WHERE finished_at IS NULL AND slot IS NOT NULL")
+            for row in connection.execute(
+                "SELECT r.job_id FROM runs r LEFT JOIN runs p ON p.id = r.retry_of AND r.reason = 'recovery' "
+                "WHERE r.finished_at IS NULL AND r.slot IS NOT NULL AND coalesce(p.reason, r.reason) <> 'manual'"
+            )
         }
         for job_id, slots in sorted(merged.items()):
             more = slots > self._merged.get(job_id, 0) and job_id in states

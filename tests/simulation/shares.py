@@ -92,6 +92,18 @@ class Sharing(World):
             raise Broken(f"{name} cannot be resumed: {refused}") from refused
 
 
+class Even(Sharing):
+    """Lanes that are about as wide as is asked for, and equal jobs that become due together again and again."""
+
+    def _make_groups(self) -> dict[str, list[NewJob]]:
+        groups = {}
+        for lane, size in LANES.items():
+            number = self.rng.randrange(size + 1, 5)
+            seconds = int(600 * size * self.rng.choice((0.9, 1, 1.1, 1.2)) / number)
+            groups[lane] = [self._job({lane: size}, seconds, "skip", "10m") for _ in range(number)]
+        return groups
+
+
 def check_shares(what: str, shares: dict[str, int]) -> None:
     """Equal jobs have equal shares, and each has one."""
     least, most = min(shares.values()), max(shares.values())

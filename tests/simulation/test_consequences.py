@@ -15,9 +15,11 @@ from wakeful.kernel.engine import claim, rearming, recovery
 from wakeful.kernel.rules.passing import MERGED
 from wakeful.kernel.rules.pending import BY_TIME
 from wakeful.store.jobs import Jobs
+from wakeful.store.runs import Runs
 
 SEEDS = range(16)
 GROUPS = 4
+STUBBORN = (46, 54)  # what is tried again by hand is seldom cut off just before a slot
 
 
 class Busy(World):
@@ -42,6 +44,15 @@ class Busy(World):
         if rng.random() < 0.6:
             options["lanes"] = {"press": LANES["press"]}
         return options
+
+
+class Stubborn(Busy):
+    """People try runs again by hand, and the process dies while these run."""
+
+    weights: ClassVar[dict[str, int]] = {"_pass_time": 30, "_add": 8, "_retry": 16, "_kill": 12}
+
+    def _options(self) -> dict[str, object]:
+        return {**super()._options(), "overlap": "skip", "retry": None}
 
 
 class Unforgiving(Busy):
@@ -78,6 +89,11 @@ def _breaks(seeds: range | tuple[int, ...], kind: type[World] = Busy) -> str:
         except Broken as broken:
             return f"{seed}: {broken}"
     return ""
+
+
+@pytest.mark.promise("H4", "X14")
+def test_what_people_try_again_and_a_crash_cuts_off_takes_no_slot() -> None:
+    assert _breaks(STUBBORN, Stubborn) == ""
 
 
 @pytest.mark.promise("H2", "H4", "H7", "C7", "X31")
@@ -128,6 +144,14 @@ def test_it_finds_a_run_that_is_ended_for_a_slot_of_a_job_that_was_changed(monke
 def test_it_finds_a_slot_that_the_recovery_of_a_start_by_hand_swallows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(claim, "covers_slots", lambda run, _before: run.reason in ("recovery", *BY_TIME))
     assert "H4" in _breaks((75, 89, 94))  # a start by hand is seldom cut off just before a slot
+
+
+@pytest.mark.promise("H4", "X14")
+def test_it_finds_a_slot_that_the_recovery_of_what_was_tried_again_by_hand_swallows(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(Runs, "recovered", lambda _self, run: run)
+    assert "H4" in _breaks(STUBBORN, Stubborn)
 
 
 @pytest.mark.promise("H7")

@@ -5,9 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.invariants import Broken
-from tests.simulation.shares import Sharing
+from tests.simulation.shares import Even, Sharing
 from tests.simulation.world import PICKY, live
-from wakeful.kernel.engine.lines import Lines
+from wakeful.kernel.engine import claim
+from wakeful.kernel.engine.admission import Admission
+from wakeful.kernel.engine.lines import Lines, turn_of
 
 pytestmark = pytest.mark.promise("X31")
 
@@ -16,10 +18,10 @@ PICKY_SEEDS = range(PICKY, PICKY + 12)  # kinds refuse some starts
 GROUPS = 4
 
 
-def _breaks(seeds: range, steps: int = 8) -> str:
+def _breaks(seeds: range, steps: int = 8, kind: type[Sharing] = Sharing) -> str:
     for seed in seeds:
         try:
-            live(seed, steps, Sharing)
+            live(seed, steps, kind)
         except Broken as broken:
             return f"{seed}: {broken}"
     return ""
@@ -29,6 +31,17 @@ def _breaks(seeds: range, steps: int = 8) -> str:
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_equal_jobs_have_equal_shares_and_who_needs_several_lanes_gets_its_turn(seeds: range, group: int) -> None:
     assert _breaks(seeds[group::GROUPS], steps=10) == ""
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_equal_jobs_that_become_due_together_have_equal_shares(group: int) -> None:
+    assert _breaks(SEEDS[group::GROUPS], kind=Even) == ""
+
+
+def test_it_finds_a_job_that_always_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claim, "by_turn", lambda pair: turn_of(pair[1]))
+    monkeypatch.setattr(Admission, "_turn", lambda _self, state: turn_of(state))
+    assert "unequal shares" in _breaks(SEEDS, kind=Even)
 
 
 def test_it_finds_a_place_that_is_taken_from_the_line(monkeypatch: pytest.MonkeyPatch) -> None:

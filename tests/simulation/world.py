@@ -10,6 +10,7 @@ import contextlib
 import random
 import sqlite3
 import tempfile
+from collections import Counter
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -20,7 +21,7 @@ from tests.simulation.consequences import Consequences
 from tests.simulation.deaf import Deaf
 from tests.simulation.faulty_store import Faults, FaultyStore
 from tests.simulation.hooks import Hooks
-from tests.simulation.invariants import Broken, check, check_live, check_places
+from tests.simulation.invariants import Broken, check, check_places, see_live
 from tests.simulation.liveness import Liveness
 from tests.simulation.order import Order
 from tests.simulation.people import LANES, People
@@ -81,7 +82,8 @@ class World(People):
         self.hooks = Hooks(random.Random(f"hooks {seed}") if seed >= PICKY else None)
         self.liveness = Liveness(self._is_begun)
         self.consequences = Consequences(merges=self.follows_merges)
-        self._begun_of: dict[int, int] = {}  # how many runs of a job were started for a slot
+        self._begun_of: Counter[int] = Counter()  # how many runs of a job the schedule started for a slot
+        self._by_hand: set[str] = set()  # runs that a person started, and those that recover them
         self._lives = 0  # how often a node began to run
         self._action = ""
         self._stepped = -SLACK_MS
@@ -107,7 +109,7 @@ class World(People):
                 break
         self._look()
         check_slots(self._ledger(), self._begun())
-        check_live(self._watch(), self.clock.now())
+        await see_live(self._watch(), self.clock)
         await self._bounded(self._end())
 
     async def _settle_down(self, ours: set[asyncio.Task[object] | None]) -> None:
@@ -295,21 +297,17 @@ class World(People):
         if found.id in self.started:
             self.violations.append(f"{found.id} was started twice")
         self.started[found.id] = self.clock.now()
-        row = (
-            self._watch()
-            .execute(
-                "SELECT status, outcome FROM runs WHERE id = ?",
-                (found._row.id,),
-            )
-            .fetchone()
-        )
+        sql = "SELECT status, outcome FROM runs WHERE id = ?"
+        row = self._watch().execute(sql, (found._row.id,)).fetchone()
         if row is None or row[0] not in ("active", "done"):
             self.violations.append(f"H12: {found.id} was started before it was on record")
         if to_ms(found.due_at) > found._row.started_at:
             self.violations.append(f"{found.id} was started early")
         self._started_slot(found)
-        if found.slot is not None:
-            self._begun_of[found._row.job_id] = self._begun_of.get(found._row.job_id, 0) + 1
+        if found.reason == "manual" or (found.reason == "recovery" and found.retry_of in self._by_hand):
+            self._by_hand.add(found.id)
+        elif found.slot is not None:
+            self._begun_of[found._row.job_id] += 1
         if not set(self.carried).issuperset(found.payload.get("labels", ())):
             self.violations.append(f"X13: {found.id} was started without the labels it needs")
 

@@ -40,6 +40,7 @@ VERBS = (
     "Retry",
     "Acknowledge",
     "Send again",
+    "Try once",
     "Send all again",
     "Undo",
     "Delete",

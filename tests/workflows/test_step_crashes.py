@@ -123,7 +123,7 @@ class Life:
 
     @staticmethod
     def events(tx):
-        return [row.event_id for row in tx.of(Tasks).with_status("shop", "running", 10)]
+        return [row.event_id for row in tx.of(Tasks).with_status("shop", "running")]
 
     # -- living --------------------------------------------------------------------------------------------------------
 

@@ -371,6 +371,55 @@ def test_steps_beside_each_other_are_each_recorded():
         assert done == [0, 1, 3, 2, 14]
 
 
+@pytest.mark.promise("X32")
+def test_a_step_that_fails_does_not_cut_off_those_beside_it():
+    workflow = Workflow("fan")
+    done, failing = [], ["busy"]
+
+    async def send(number, seconds):
+        await asyncio.sleep(seconds)
+        if number == 2 and failing:
+            raise ConnectionError(failing.pop())
+        done.append(number)
+
+    @workflow.on("all", on_failure="park")
+    async def out(ctx, event):
+        await asyncio.gather(*(ctx.step(f"send-{number}", send, number, 30 // number) for number in (1, 2, 3)))
+
+    with WorkflowTest(workflow) as test:
+        test.publish("all")
+        test.advance("31s")
+        assert [(one["name"], one["status"]) for one in test.runs()[-1]["steps"]] == [
+            ("send-1", "done"), ("send-2", "failed"), ("send-3", "done"),
+        ]  # fmt: skip
+        test.advance("1m")
+        assert done == [3, 1, 2]
+        assert [event["status"] for event in test.events("all")] == ["consumed"]
+
+
+class Client:
+    """What an attempt makes anew, and JSON does not have."""
+
+
+@pytest.mark.promise("X32")
+@pytest.mark.parametrize("given", [Client, lambda: {1: "a", "b": Client()}, lambda: {"a", "b", b"c"}, lambda: print])
+def test_an_answer_counts_for_whatever_the_step_is_given(given):
+    workflow = Workflow("shop")
+    paid = []
+
+    @workflow.on("bills", on_failure="park")
+    async def pay(ctx, event):
+        made = [given() for _ in range(3)]
+        await ctx.step("pay", lambda _, amount: paid.append(amount), made[-1], 5, approve="Pay?")
+
+    with WorkflowTest(workflow) as test:
+        test.publish("bills")
+        assert test.workflow()["issue"]["kind"] == "approval"
+        test.approve()
+        assert paid == [5]
+        assert test.workflow()["issue"] is None
+
+
 def test_plain_functions_have_steps_without_await():
     workflow = Workflow("plain")
     done = []
@@ -393,6 +442,7 @@ def test_plain_functions_have_steps_without_await():
         ({"retry": "10s"}, "retry is a list"),
         ({"on_failure": "ignore"}, "on_failure is 'stop' or 'park'"),
         ({"key": "customer"}, "key is a function of an event"),
+        ({"key": asyncio.sleep}, "key is a plain function, without async"),
         ({"publishes": ["no.such.topic"]}, "The name of a topic"),
     ],
 )

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 
 from wakeful.errors import SchedulerError
 from wakeful.kernel.actions.drafts import check_name
-from wakeful.kernel.loop.sweep import DAY_MS, Retention
+from wakeful.kernel.loop.config import DAY_MS, Retention
 from wakeful.triggers import zone_name
 from wakeful.triggers.durations import interval_ms
 

@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from wakeful.counting import counted
-from wakeful.triggers import from_ms, system_zone
+from wakeful.triggers import from_ms, system_zone, to_ms
 from wakeful.triggers.moments import clock_text, read_moment, spoken, utc_beside, zone_text
 
 if TYPE_CHECKING:
@@ -140,3 +140,10 @@ count = counted  # as this room calls it
 @cache
 def _system_zone() -> str:
     return system_zone()
+
+
+def next_times(job: Job, number: int) -> list[int]:
+    """When the job starts next, as far as that is known: its armed start, then those after it."""
+    # Later starts of an interval depend on when each run ends.
+    known = 1 if job.trigger.relative else number
+    return [to_ms(at) for at in job.upcoming(known)]

@@ -13,8 +13,7 @@ from wakeful.foresight.history import NONE, History
 from wakeful.foresight.snapshot import read_spenders
 from wakeful.kernel.engine.claimed import Claimed
 from wakeful.kernel.kinds import Kind, Kinds
-from wakeful.kernel.loop.config import Tuning
-from wakeful.kernel.loop.sweep import Retention
+from wakeful.kernel.loop.config import Retention, Tuning
 from wakeful.kernel.rules.outcome import Failed, Noop, Output
 from wakeful.kernel.rules.policy import next_start, trigger_of, trigger_text
 from wakeful.scheduler import Scheduler

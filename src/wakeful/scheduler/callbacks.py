@@ -44,7 +44,7 @@ class Callbacks:
         With a `token` it must be that run's own (WrongCallbackToken else). True when the run is settled now, False when
         it is not waiting yet and the report is kept for it.
         """
-        number, context = lookup.run_number(id), self._wiring.engine.identify()
+        number, context = lookup.run_number(id), self._wiring.identify()
         result = reported(error) if error is not None else from_return(output)
 
         def admit(tx: Transaction) -> int:

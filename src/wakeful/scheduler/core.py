@@ -8,43 +8,48 @@ import random
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import timedelta
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from wakeful import ids
-from wakeful.clock import SystemClock, VirtualClock
+from wakeful.clock import EARLIEST_MS, SystemClock, VirtualClock
 from wakeful.domains import domains
-from wakeful.errors import StoreGone, StoreUnusable
+from wakeful.errors import SchedulerError, StoreGone, StoreUnusable
 from wakeful.kernel.actions.drafts import NewJob, draft
 from wakeful.kernel.actions.recording import Origin
 from wakeful.kernel.cluster.nodes import Seen
-from wakeful.kernel.engine.long_output import keep_long_output, remove_files
+from wakeful.kernel.context import Context
 from wakeful.kernel.hooks import Draft
 from wakeful.kernel.kinds import Kind, Kinds
-from wakeful.kernel.loop.clock_watch import refuse_unset
-from wakeful.kernel.loop.config import EngineConfig, Tuning
-from wakeful.kernel.loop.loop import Engine
-from wakeful.kernel.loop.sweep import DomainRows, Retention
+from wakeful.kernel.loop.config import EngineConfig, Retention, Tuning
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.option_reading import read_labels
 from wakeful.kernel.rules.options import read_options
-from wakeful.kernel.views.audit import Audit
 from wakeful.kernel.views.bus import Bus
 from wakeful.store import make_store
 from wakeful.store.forks import Home
 from wakeful.store.presence import unique_name
 from wakeful.triggers import system_zone, zone_name
 from wakeful.triggers.durations import interval_ms
+from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
-    from wakeful.kernel.context import Context
+    from wakeful.kernel.loop.loop import Engine
     from wakeful.kernel.views.explain import Viewpoint
     from wakeful.scheduler.domains import Companion
     from wakeful.services import Service
     from wakeful.store.interface import Store, Transaction
 
 T = TypeVar("T")
+
+
+def refuse_unset(clock: Clock) -> None:
+    """A clock before 2000 was never set: every slot computed from it would be wrong."""
+    if clock.now() < EARLIEST_MS:
+        message = f"The clock shows {iso(clock.now())}, a time before 2000: set it, then start again."
+        raise SchedulerError(message)
 
 
 class Write(Protocol):
@@ -57,7 +62,8 @@ class Wiring(NamedTuple):
     """The scheduler's parts, for objects beside it that work with them."""
 
     store: Store
-    engine: Engine
+    made_engine: Callable[[], Engine]
+    identify: Callable[[], Context]
     min_interval: int | None
     write: Write
     draft: Callable[[NewJob, str], Draft]
@@ -65,6 +71,11 @@ class Wiring(NamedTuple):
     viewpoint: Callable[[], Viewpoint]
     hidden_kinds: tuple[str, ...]  # those that listings and counts leave out unless requested
     kinds_apart: tuple[str, ...]  # those whose jobs have owners that are not tokens
+
+    @property
+    def engine(self) -> Engine:
+        """What runs the jobs."""
+        return self.made_engine()
 
 
 class Core:
@@ -111,8 +122,7 @@ class Core:
         self._ids = ids.IdSource(self._clock.now, self._rng)
         self._bus = Bus(self._clock)
         self._store.on_events(self._bus.notify)
-        self._store.on_change(lambda: self._engine.wake(recheck_store=True))
-        self._engine = self._new_engine()
+        self._store.on_change(self._look_again)
         self._status = "stopped"
         self._home = Home()
         self._standby: Service | None = None  # waits for the place of the process that runs the store
@@ -133,7 +143,8 @@ class Core:
     def _wiring(self) -> Wiring:
         return Wiring(
             self._store,
-            self._engine,
+            lambda: self._engine,
+            self._identify,
             self._min_interval,
             self._write,
             self._draft,
@@ -154,7 +165,44 @@ class Core:
             joined=[domain.joined for domain in domains() if domain.joined is not None],
         )
 
+    @cached_property
+    def _engine(self) -> Engine:
+        """What runs the jobs: made when it is first asked for, because most commands run none."""
+        return self._new_engine()
+
+    def _made_engine(self) -> Engine | None:
+        made: Engine | None = vars(self).get("_engine")
+        return made
+
+    def _look_again(self) -> None:
+        """The store was changed from elsewhere."""
+        if (engine := self._made_engine()) is not None:
+            engine.wake(recheck_store=True)
+
+    def _identify(self) -> Context:
+        """Who acts through this object, for a transaction: the engine, once there is one."""
+        engine = self._made_engine()
+        return self._context() if engine is None else engine.identify()
+
+    def _context(self) -> Context:
+        return Context(
+            0,
+            self._kinds,
+            self._kinds.handled(),
+            self._max_running,
+            self._ids.next,
+            self._ids.rng,
+            labels=self._labels,
+            min_interval=self._min_interval,
+            lease=self._tuning.lease,
+        )
+
     def _new_engine(self) -> Engine:
+        from wakeful.kernel.engine.long_output import keep_long_output, remove_files
+        from wakeful.kernel.loop.loop import Engine
+        from wakeful.kernel.loop.sweep import DomainRows
+        from wakeful.kernel.views.audit import Audit
+
         config = EngineConfig(
             self._node_name,
             self._max_running,
@@ -165,7 +213,7 @@ class Core:
             self._tuning,
             self._lose,
         )
-        engine = Engine(self._store, self._clock, self._kinds, config, self._ids)
+        engine = Engine(self._store, self._clock, self._context(), config)
         engine.housekeeping.rows = DomainRows(
             tuple(table for domain in domains() for table in domain.job_tables),
             tuple(domain.prune for domain in domains() if domain.prune is not None),
@@ -207,7 +255,7 @@ class Core:
 
     def _seen(self) -> Seen:
         """Which servers are alive, as far as this process can see."""
-        own = self._engine.context.id if self._status == "running" else None
+        own = self._identify().id if self._status == "running" else None
         return Seen(self._store.holder() if self._store.exclusive else None, self._tuning.lease, own)
 
     def _viewpoint(self) -> Viewpoint:

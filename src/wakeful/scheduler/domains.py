@@ -72,7 +72,7 @@ class Domains(Core):
     @property
     def node_id(self) -> int:
         """Which node this is while the engine runs."""
-        return self._engine.context.id
+        return self._identify().id
 
     @property
     def default_zone(self) -> str:
@@ -109,7 +109,7 @@ class Domains(Core):
 
     async def transact(self, work: Callable[[Transaction, Context], T], *, wakes: bool = True) -> T:
         """Run `work` in one durable transaction; the engine looks at what it changed at once, unless not `wakes`."""
-        context = self._engine.identify()
+        context = self._identify()
         return await self._write(lambda tx: work(tx, context), wakes=wakes)
 
     async def look(self, work: Callable[[Transaction], T]) -> T:

@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, get_args, overload
 
 from wakeful import ids
 from wakeful.errors import InvalidJob, JobNotFound
-from wakeful.kernel.actions import jobs as job_actions
-from wakeful.kernel.actions import lookup, pausing
+from wakeful.kernel.actions import lookup
 from wakeful.kernel.actions.drafts import NewJob, check_limit, check_name, check_note, draft
 from wakeful.kernel.actions.recording import on_record
 from wakeful.kernel.kinds import AnyHandler
@@ -126,11 +125,13 @@ class JobsApi(Core):
         return await self._add(listed, if_exists, source)
 
     async def _add(self, jobs: Sequence[NewJob], if_exists: str, source: str) -> list[str]:
+        from wakeful.kernel.actions import jobs as job_actions
+
         if if_exists not in IF_EXISTS:
             message = f"if_exists is one of {', '.join(IF_EXISTS)}, not {if_exists!r}."
             raise InvalidJob(message)
         drafts = [self._draft(new, source) for new in jobs]
-        context, zone = self._engine.identify(), self._default_zone()
+        context, zone = self._identify(), self._default_zone()
         found = await self._write(lambda tx: job_actions.add_jobs(tx, context, drafts, if_exists, zone))
         return [ids.job_text(job_id) for job_id in found]
 
@@ -143,7 +144,9 @@ class JobsApi(Core):
         >>> job.schedule, job.options
         ('every 12 hours', {'timeout': '1h'})
         """
-        context, zone, origin = self._engine.identify(), self._default_zone(), self._origin()
+        from wakeful.kernel.actions import jobs as job_actions
+
+        context, zone, origin = self._identify(), self._default_zone(), self._origin()
         others: dict[str, Any] = dict(changes)
         switch = {"enabled": others.pop("enabled")} if "enabled" in others else {}
 
@@ -166,7 +169,9 @@ class JobsApi(Core):
         >>> await scheduler.get_job("backup") is None
         True
         """
-        context, origin = self._engine.identify(), self._origin()
+        from wakeful.kernel.actions import jobs as job_actions
+
+        context, origin = self._identify(), self._origin()
 
         def work(tx: Transaction) -> None:
             pair = lookup.find_job(tx, id)
@@ -182,7 +187,9 @@ class JobsApi(Core):
         >>> (await scheduler.get_job("backup")).status
         'paused'
         """
-        text, context, origin = check_note(note), self._engine.identify(), self._origin()
+        from wakeful.kernel.actions import pausing
+
+        text, context, origin = check_note(note), self._identify(), self._origin()
 
         def work(tx: Transaction) -> None:
             pairs = [lookup.find_job(tx, id)]
@@ -198,7 +205,9 @@ class JobsApi(Core):
         >>> (await scheduler.get_job("backup")).status
         'idle'
         """
-        context, origin = self._engine.identify(), self._origin()
+        from wakeful.kernel.actions import pausing
+
+        context, origin = self._identify(), self._origin()
 
         def work(tx: Transaction) -> None:
             pairs = [lookup.find_job(tx, id)]

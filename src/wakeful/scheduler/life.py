@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from wakeful.counting import counted
 from wakeful.errors import SchedulerShutdownError, StoreError, StoreLocked
-from wakeful.kernel.actions import runs as run_actions
-from wakeful.kernel.loop.clock_watch import refuse_unset
-from wakeful.kernel.loop.handlers import CANCEL_GRACE_S, inside_of
-from wakeful.kernel.loop.incarnation import begin_incarnation, leave
-from wakeful.scheduler.hung_calls import HungCalls
+from wakeful.scheduler.core import refuse_unset
 from wakeful.scheduler.jobs import JobsApi
 from wakeful.scheduler.signals import StopOnSignals
 from wakeful.services import Service
@@ -27,6 +23,7 @@ if TYPE_CHECKING:
     from wakeful.errors import StoreGone
     from wakeful.kernel.context import Context
     from wakeful.kernel.loop.handlers import Active
+    from wakeful.scheduler.hung_calls import HungCalls
     from wakeful.store.interface import Transaction
 
 log = logging.getLogger("wakeful")
@@ -130,6 +127,9 @@ class Life(JobsApi):
             await standby.end()
 
     async def _start(self) -> None:
+        from wakeful.kernel.loop.incarnation import begin_incarnation  # loads what runs jobs
+        from wakeful.scheduler.hung_calls import HungCalls
+
         refuse_unset(self._clock)
         self._kinds.handle_builtin(self._log_folder)
         await self._become_engine()
@@ -141,7 +141,7 @@ class Life(JobsApi):
                 await self._add(self._declared, "update", "code")
                 await self._warn_about_orphans()
             await self._engine.look_back(incarnation.away_since)
-            here = self._engine.identify()._replace(id=incarnation.node_id)
+            here = self._identify()._replace(id=incarnation.node_id)
             for work in self._at_start.values():
                 await self._store.write(functools.partial(_with_context, work, here))
         except BaseException:
@@ -158,7 +158,7 @@ class Life(JobsApi):
             companion.begin()
 
     async def _change(self, work: Callable[[Transaction, Context], None]) -> None:
-        context = self._engine.identify()
+        context = self._identify()
         await self._write(lambda tx: work(tx, context))
 
     async def _warn_about_orphans(self) -> None:
@@ -198,7 +198,12 @@ class Life(JobsApi):
 
     def _asker(self) -> Active | None:
         """The run whose handler calls this, if it is one of ours: it cannot wait for its own end."""
-        return inside_of(self._engine.active.values())
+        engine = self._made_engine()
+        if engine is None:
+            return None
+        from wakeful.kernel.loop.handlers import inside_of
+
+        return inside_of(engine.active.values())
 
     def _begin_aside(self, work: Coroutine[Any, Any, None]) -> None:
         """Do it beside the handler that asks for it, and not as a part of that."""
@@ -239,6 +244,8 @@ class Life(JobsApi):
 
     async def _abandon(self) -> None:
         """The store is gone: end what runs, because nothing of it can be recorded, and let go of the store's place."""
+        from wakeful.kernel.loop.handlers import CANCEL_GRACE_S
+
         self._engine.stop_admitting()
         self._engine.interrupt_all()
         running = [active.task for active in self._engine.active.values() if active.task is not None]
@@ -259,11 +266,15 @@ class Life(JobsApi):
 
     async def _wind_down(self, seconds: float) -> int:
         """Return runs that never started, wait for the others, then cancel what is left; how many were cancelled."""
+        from wakeful.kernel.actions.runs import release_runs
+        from wakeful.kernel.loop.handlers import CANCEL_GRACE_S
+        from wakeful.kernel.loop.incarnation import leave
+
         engine, since = self._engine, self._clock.now()
         await engine.finish_turn()
         back = engine.release_unstarted()
         if back:
-            await self._store.write(lambda tx: run_actions.release_runs(tx, engine.context, back))
+            await self._store.write(lambda tx: release_runs(tx, engine.context, back))
         left = 0
         if not await engine.wait_idle(seconds):
             left = len(engine.active)

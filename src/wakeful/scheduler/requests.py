@@ -60,7 +60,7 @@ class Requests:
     async def _ask(
         self, work: Callable[[Transaction, Context], T], once: IdempotentRequest | None = None, *, cancels: bool = False
     ) -> T:
-        context = self._wiring.engine.identify()
+        context = self._wiring.identify()
         return await self._wiring.write(lambda tx: run_idempotent(tx, once, lambda: work(tx, context)), cancels=cancels)
 
     # -- jobs ---------------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Requests:
 
     async def preview_jobs(self, what: str, many: JobSelection, rights: Rights) -> selections.Preview:
         """What `run`, `pause` or `resume` would do to many; nothing is changed."""
-        context = self._wiring.engine.identify()
+        context = self._wiring.identify()
         return await self._store.read(lambda tx: selections.preview(tx, context, what, many, rights))
 
     async def hold_all(
@@ -176,7 +176,7 @@ class Requests:
 
     def new_action(self) -> int:
         """The number of an action that several requests are to be parts of."""
-        return self._wiring.engine.identify().new_id()
+        return self._wiring.identify().new_id()
 
     async def latest_action(self, rights: Rights) -> str:
         """The last thing this caller did from there that can still be undone; ActionNotFound where there is nothing."""

@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any
 from wakeful import ids
 from wakeful.errors import RunNotFound, StartRefused
 from wakeful.kernel.actions import lookup
-from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.drafts import check_limit
 from wakeful.kernel.engine.long_output import log_path
-from wakeful.kernel.loop.incarnation import begin_incarnation, leave, run_alone
 from wakeful.kernel.rules.outcome import from_return, reported
 from wakeful.scheduler.core import Core
 from wakeful.triggers.moments import to_ms
@@ -43,15 +41,19 @@ class RunsApi(Core):
         >>> (await scheduler.wait_for_run(id)).outcome
         'success'
         """
-        context = self._engine.identify()
+        from wakeful.kernel.actions import runs as run_actions
+
+        context = self._identify()
         return ids.run_text(await self._by_hand(lambda tx: run_actions.run_now(tx, context, id, payload)))
 
     async def _by_hand(self, work: Callable[[Transaction], int]) -> int:
         """A start by hand; one that its kind refuses is counted."""
+        from wakeful.kernel.actions import runs as run_actions
+
         try:
             return await self._write(work)
         except StartRefused as refused:
-            context, name = self._engine.identify(), str(refused.context["job"])
+            context, name = self._identify(), str(refused.context["job"])
             await self._write(lambda tx: run_actions.note_refused(tx, context, name))
             raise
 
@@ -64,11 +66,13 @@ class RunsApi(Core):
         >>> (await scheduler.run_here("backup")).output
         {'files': 3}
         """
+        from wakeful.kernel.loop.incarnation import begin_incarnation, leave, run_alone  # loads what runs jobs
+
         self._kinds.handle_builtin(self._log_folder)
         await self._become_engine()
         try:
             incarnation = await begin_incarnation(self._store, self._engine, self._node_name, self._log_folder())
-            context = self._engine.identify()._replace(id=incarnation.node_id)
+            context = self._identify()._replace(id=incarnation.node_id)
             run_id = await run_alone(self._store, context, self._kinds, id, payload, virtual=self._virtual)
             step = self._engine.clock_watch.step()
             await self._store.write(lambda tx: leave(tx, context, step))
@@ -86,7 +90,9 @@ class RunsApi(Core):
         >>> (await scheduler.wait_for_run(waiting.id)).outcome
         'cancelled'
         """
-        number, context = lookup.require_run(id), self._engine.identify()
+        from wakeful.kernel.actions import runs as run_actions
+
+        number, context = lookup.require_run(id), self._identify()
         await self._write(lambda tx: run_actions.cancel_run(tx, context, number), cancels=True)
 
     async def retry_run(self, id: str) -> str:  # noqa: A002
@@ -97,7 +103,9 @@ class RunsApi(Core):
         >>> (await scheduler.get_run(id)).retry_of == run.id
         True
         """
-        number, context = lookup.require_run(id), self._engine.identify()
+        from wakeful.kernel.actions import runs as run_actions
+
+        number, context = lookup.require_run(id), self._identify()
         return ids.run_text(await self._by_hand(lambda tx: run_actions.retry_run(tx, context, number)))
 
     async def complete_run(self, id: str, output: Any = None, *, error: str | None = None) -> None:  # noqa: A002
@@ -110,7 +118,9 @@ class RunsApi(Core):
         >>> (await scheduler.get_run(waiting.id)).output
         {'rows': 7}
         """
-        number, context = lookup.require_run(id), self._engine.identify()
+        from wakeful.kernel.actions import runs as run_actions
+
+        number, context = lookup.require_run(id), self._identify()
         result = reported(error) if error is not None else from_return(output)
         await self._write(lambda tx: run_actions.complete_run(tx, context, number, result))
 
@@ -123,7 +133,9 @@ class RunsApi(Core):
         >>> run.outcome, run.approved_by
         ('success', 'ada')
         """
-        number, context = lookup.require_run(id), self._engine.identify()
+        from wakeful.kernel.actions import runs as run_actions
+
+        number, context = lookup.require_run(id), self._identify()
         return ids.run_text(await self._write(lambda tx: run_actions.approve_run(tx, context, number, by, note)))
 
     async def reject_run(self, id: str, *, by: str, note: str | None = None) -> None:  # noqa: A002
@@ -134,7 +146,9 @@ class RunsApi(Core):
         >>> (await scheduler.get_run(waiting.id)).outcome
         'cancelled'
         """
-        number, context = lookup.require_run(id), self._engine.identify()
+        from wakeful.kernel.actions import runs as run_actions
+
+        number, context = lookup.require_run(id), self._identify()
         await self._write(lambda tx: run_actions.reject_run(tx, context, number, by, note))
 
     async def get_run(self, id: str) -> Run | None:  # noqa: A002

@@ -39,7 +39,7 @@ class ServerSide(Requests, Callbacks):
 
     def limits(self) -> ServerLimits:
         """What bounds this server's jobs, as it was started."""
-        context = self._wiring.engine.context
+        context = self._wiring.identify()
         return ServerLimits(context.max_running, context.min_interval, context.labels)
 
     # -- tokens -------------------------------------------------------------------------------------------------------

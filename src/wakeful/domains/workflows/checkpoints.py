@@ -88,7 +88,7 @@ def fence_all(tx: Transaction, attempt: WorkflowRun, *, also: Sequence[str] = ()
 
 
 def _check_fence(attempt: WorkflowRun, state: JobState | None) -> None:
-    if state is None or state.run_id != attempt.id:
+    if is_fenced(attempt, state):
         raise Fenced
 
 
@@ -165,7 +165,7 @@ def committed(
         if not changed.isdisjoint(subscribed):
             pending = looks_again = True
     if attempt.reserved:
-        topics.consume(attempt.id, tx.now)
+        topics.consume(attempt.id, now=tx.now)
     if handler.type == "consumer":
         at = due_after_commit(pending=pending, looks_again=looks_again, wake_at=attempt.wake_at, now=tx.now)
         reason = EVENT if at is not None and at <= tx.now else WAKE_TIME
@@ -307,12 +307,24 @@ def not_applied(tx: Transaction, context: Context, attempt: WorkflowRun) -> Work
 
 
 def save_attempt(tx: Transaction, after: WorkflowRun, before: WorkflowRun) -> WorkflowRun:
-    if not is_forward(before.phase, after.phase):
-        message = f"{ids.run_text(after.id)} cannot go from {before.phase} to {after.phase}."
-        raise RuntimeError(message)
-    after = after._replace(updated_at=tx.now)
-    tx.of(Workflows).save_run(after)
-    return after
+    """Write an attempt as it is from here on."""
+    return save_attempts(tx, [(after, before)])[0]
+
+
+def save_attempts(tx: Transaction, changed: Sequence[tuple[WorkflowRun, WorkflowRun]]) -> list[WorkflowRun]:
+    """The same of several; each is given as it is from here on, and as it was."""
+    for after, before in changed:
+        if not is_forward(before.phase, after.phase):
+            message = f"{ids.run_text(after.id)} cannot go from {before.phase} to {after.phase}."
+            raise RuntimeError(message)
+    saved = [after._replace(updated_at=tx.now) for after, _ in changed]
+    tx.of(Workflows).save_run(*saved)
+    return saved
+
+
+def is_fenced(attempt: WorkflowRun, state: JobState | None) -> bool:
+    """Whether the run is no longer the job's run."""
+    return state is None or state.run_id != attempt.id
 
 
 def noted(attempt: WorkflowRun, note: str | None) -> WorkflowRun:

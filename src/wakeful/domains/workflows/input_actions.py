@@ -12,7 +12,7 @@ from wakeful.domains.workflows.drained import finish_drain
 from wakeful.domains.workflows.failures import LogicError
 from wakeful.domains.workflows.lookup import find_event, find_input, find_workflow, is_found, known_topics
 from wakeful.domains.workflows.publishing import Message, Published, is_key, publish, publish_numbered
-from wakeful.domains.workflows.steps.people import all_parked, replay_parked, skip_task
+from wakeful.domains.workflows.steps.people import replay_all, replay_parked, skip_task
 from wakeful.domains.workflows.steps.tables import PARKED, Tasks
 from wakeful.domains.workflows.tables import Workflows
 from wakeful.domains.workflows.topics.tables import EventRow, InputRow, Topics
@@ -165,11 +165,9 @@ def replay_all_parked(
     tx: Transaction, context: Context, name: str, *, reason: str = "", who: str, start_over: bool = False
 ) -> list[str]:
     """Let all parked events go on; these."""
-    find_workflow(tx, name)
+    row = find_workflow(tx, name)
     tx.of(Workflows).lock_jobs(name)
-    found = all_parked(tx, name)
-    for task in found:
-        replay_parked(tx, context, task, start_over=start_over)
+    found = replay_all(tx, context, row, start_over=start_over)
     if found:
         said = f"{len(found)} parked"
         record(tx, context, name, who=who, action="replayed", detail=f"{said}: {reason}" if reason else said)

@@ -83,7 +83,7 @@ def give_up(
         topics.release(attempt.id, tx.now)
         became = "pending again"
     else:
-        topics.consume(attempt.id, tx.now)
+        topics.consume(attempt.id, now=tx.now)
         made = "the change was made" if attempt.mutation == "applied" else "a person skipped the change"
         became = f"consumed: {made}, and what follows it was not done"
     tx.of(Workflows).save_run(attempt._replace(status=status, error=attempt.error or why, updated_at=tx.now))

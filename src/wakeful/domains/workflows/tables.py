@@ -325,9 +325,9 @@ class Workflows(Verbs):
     def add_run(self, run: WorkflowRun) -> None:
         self._session.insert_soon("workflow_runs", WorkflowRun._fields, [run])
 
-    def save_run(self, run: WorkflowRun) -> None:
-        """Write an attempt that is on record."""
-        self._runs.save(run)
+    def save_run(self, *runs: WorkflowRun) -> None:
+        """Write attempts that are on record."""
+        self._runs.save(*runs)
 
     def runs(self, workflow: str, limit: int, before: int | None = None, handler: str | None = None) -> list[Any]:
         """The newest first."""
@@ -358,17 +358,19 @@ class Workflows(Verbs):
         return {int(row[0]): str(row[1]) for row in rows}
 
     def prune_runs(self, before_id: int, limit: int) -> int:
-        """Delete attempts below that id that are over, whose runs are gone, and that no handler needs."""
+        """Delete attempts below that id that are over, whose runs are gone, and that no handler or event needs."""
         return self._session.execute(
             "DELETE FROM workflow_runs WHERE id IN (SELECT r.id FROM workflow_runs r WHERE r.id < ? "
             "AND r.status <> 'active' AND NOT EXISTS (SELECT 1 FROM runs k WHERE k.id = r.id) "
-            "AND NOT EXISTS (SELECT 1 FROM workflow_handlers h WHERE h.open_run = r.id) ORDER BY r.id LIMIT ?)",
+            "AND NOT EXISTS (SELECT 1 FROM workflow_handlers h WHERE h.open_run = r.id) "
+            "AND NOT EXISTS (SELECT 1 FROM workflow_tasks t WHERE t.run_id = r.id) ORDER BY r.id LIMIT ?)",
             (before_id, limit),
         )
 
     def forget_runs(self, run_ids: Sequence[int]) -> None:
-        """Delete the attempts of runs that are gone, but for those that are not over or that a handler needs."""
+        """Delete the attempts of runs that are gone, but for those that are not over or that something needs."""
         kept = self._session.select_in(("open_run",), "workflow_handlers", "open_run", run_ids)
+        kept += self._session.select_in(("run_id",), "workflow_tasks", "run_id", run_ids)
         kept += self._session.select_in(("id",), "workflow_runs", "id", run_ids, only="status = 'active'")
         self._session.delete_in("workflow_runs", "id", sorted(set(run_ids) - {int(row[0]) for row in kept}))
 

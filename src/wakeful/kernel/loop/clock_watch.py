@@ -10,11 +10,9 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, NamedTuple
 
-from wakeful.clock import EARLIEST_MS
-from wakeful.errors import SchedulerError
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.rearming import move_deadlines, reanchor, rearm
-from wakeful.triggers.moments import iso, spoken
+from wakeful.triggers.moments import spoken
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -170,10 +168,3 @@ async def carry_on(store: Store, context: Context) -> None:
 
     while await store.write(batch):
         pass
-
-
-def refuse_unset(clock: Clock) -> None:
-    """A clock before 2000 was never set: every slot computed from it would be wrong."""
-    if clock.now() < EARLIEST_MS:
-        message = f"The clock shows {iso(clock.now())}, a time before 2000: set it, then start again."
-        raise SchedulerError(message)

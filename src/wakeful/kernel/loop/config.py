@@ -6,12 +6,24 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from wakeful.errors import StoreGone
-from wakeful.kernel.loop.sweep import SWEEP_MS, Retention
 from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 
 BATCH = 256  # claimed in one turn: 512 is no faster in a file, and holds the loop and other writers twice as long
+SWEEP_MS = 60_000
+DAY_MS = 86_400_000
 SHARED_BATCH = 512  # a turn on a server waits for a dozen answers, and no other writer waits for it
+
+
+class Retention(NamedTuple):
+    """How long history is kept."""
+
+    days: int = 30
+    runs_per_job: int = 1000
+    slot_days: int = 365  # how long it stays known which slots were run, once their runs are gone
+    check_every: int = 100  # a job's history is counted once per so many of its runs
+    events: int = 50_000  # groups of events, each of one commit
+    records: int = 10_000  # of each other kind: messages that are over, actions, events and actions of workflows
 
 
 class Tuning(NamedTuple):

@@ -22,7 +22,6 @@ from wakeful.kernel.engine.draining import DrainWatch
 from wakeful.kernel.engine.missed import OutageWatch, look_for_missed
 from wakeful.kernel.engine.sleeps import note_sleep
 from wakeful.kernel.engine.turn import Ended, TurnResult
-from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.loop.clock_watch import ClockWatch
 from wakeful.kernel.loop.config import EngineConfig
 from wakeful.kernel.loop.deadlines import Deadlines
@@ -52,25 +51,13 @@ LEAD_MS = 2
 class Engine:
     """Runs due jobs. `start` and `stop` belong to its owner; `wake` may be called at any time on its loop."""
 
-    def __init__(self, store: Store, clock: Clock, kinds: Kinds, config: EngineConfig, source: ids.IdSource) -> None:
+    def __init__(self, store: Store, clock: Clock, context: Context, config: EngineConfig) -> None:
         self._store = store
         self._clock = clock
-        self._kinds = kinds
+        self._kinds = context.declared
         self._config = config
         self.clock_watch = ClockWatch(clock)
-        self.context = Context(
-            0,
-            kinds,
-            frozenset(),
-            config.max_running,
-            source.next,
-            source.rng,
-            labels=config.labels,
-            min_interval=config.min_interval,
-            clock_moved=self.clock_watch.moved,
-            lease=config.tuning.lease,
-            watching_since=lambda: self._watching_since,
-        )
+        self.context = context._replace(clock_moved=self.clock_watch.moved, watching_since=lambda: self._watching_since)
         self.counters = Counters()
         self.active: dict[int, Active] = {}
         self.housekeeping = Housekeeping(store, clock, config.retention, config.tuning.sweep_ms)

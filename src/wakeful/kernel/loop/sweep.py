@@ -21,6 +21,7 @@ from wakeful.kernel.engine.missed import watch_missed
 from wakeful.kernel.engine.requeue import TOGETHER, requeue_released, requeue_unreserved, requeue_waiting
 from wakeful.kernel.engine.stretches import keep_slots
 from wakeful.kernel.loop.clock_watch import is_steady
+from wakeful.kernel.loop.config import DAY_MS, SWEEP_MS, Retention
 from wakeful.kernel.rules.lately import PRUNED, with_pruned
 from wakeful.kernel.rules.parking import FILE, HANDLER, HOLD, PLACE, is_lane, labels_of
 from wakeful.kernel.rules.undoing import UNDO_MS
@@ -33,14 +34,12 @@ if TYPE_CHECKING:
     from wakeful.clock import Clock
     from wakeful.store.interface import Store, Transaction
 
-SWEEP_MS = 60_000
 AUDIT_MS = 3_600_000
 MORE_MS = 1_000  # before the next sweep, where this one could not put all back
 NO_HANDLER_GRACE_MS = 60_000
 OLD_TRANSACTION, OLD_TRANSACTION_MS = "old_transaction", 15 * 60_000
 NOT_LISTENING = "not_listening"
 CHUNK = 200
-DAY_MS = 86_400_000
 LOOK_AT = 1_000  # jobs in one batch, to find those that may be pruned
 JOBS_AT_ONCE = 10  # in one batch, to find those that have more runs than are kept
 SMALLEST_BITE, FIRST_BITE, LARGEST_BITE = 50, 200, 2_000  # runs deleted in one transaction
@@ -49,17 +48,6 @@ REST = 4  # times what a bite took, before the next one
 SHORTEST_REST_MS = 20
 HELD_UP_MS = 200
 PATIENCE_MS = 10_000  # after this long without quiet, pruning goes on all the same
-
-
-class Retention(NamedTuple):
-    """How long history is kept."""
-
-    days: int = 30
-    runs_per_job: int = 1000
-    slot_days: int = 365  # how long it stays known which slots were run, once their runs are gone
-    check_every: int = 100  # a job's history is counted once per so many of its runs
-    events: int = 50_000  # groups of events, each of one commit
-    records: int = 10_000  # of each other kind: messages that are over, actions, events and actions of workflows
 
 
 class DomainRows(NamedTuple):

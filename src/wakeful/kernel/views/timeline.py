@@ -70,7 +70,7 @@ class Timeline(NamedTuple):
 
 
 def timeline(tx: Transaction, before: int, after: int, hidden: Sequence[str] = (), most: int = MOST_ROWS) -> Timeline:
-    """The jobs that matter most from `before` milliseconds ago to `after` milliseconds ahead."""
+    """The jobs that matter most, in a steady order, from `before` milliseconds ago to `after` milliseconds ahead."""
     since, until = tx.now - before, tx.now + after
     runs = tx.runs.matching(RunFilter(from_id=max(0, ids.first_id_at(since)), limit=MOST_RUNS, hidden=tuple(hidden)))
     by_job: dict[int, list[RunRow]] = defaultdict(list)
@@ -89,6 +89,7 @@ def timeline(tx: Transaction, before: int, after: int, hidden: Sequence[str] = (
         job_views(tx, [(jobs[number], states[number]) for number in there]),
         key=lambda job: _weight(job, by_job[views[job.id]]),
     )[:most]
+    shown.sort(key=lambda job: (not _needs_a_look(job, by_job[views[job.id]]), job.name))
     rows = [_row(job, by_job[views[job.id]], until) for job in shown]
     total = sum(tx.jobs.counts(hidden).values())
     return Timeline(
@@ -104,11 +105,18 @@ def _rough_weight(state: JobState, runs: Sequence[RunRow]) -> tuple[int, int]:
 
 
 def _weight(job: Job, runs: Sequence[RunRow]) -> tuple[int, float, str]:
-    """What runs and what waits first, then trouble, then what is due soon."""
+    """Which jobs have a row: what runs and what waits first, then trouble, then what is due soon."""
     open_run = any(run.finished_at is None for run in runs)
-    trouble = job.status == "disabled" or job.consecutive_errors > 0 or any(run.outcome in _BAD for run in runs)
+    trouble = _needs_a_look(job, runs)
     next_at = job.next_run_at.timestamp() if job.next_run_at is not None else float("inf")
     return 0 if job.status == "waiting" else 1 if open_run else 2 if trouble else 3, next_at, job.name
+
+
+def _needs_a_look(job: Job, runs: Sequence[RunRow]) -> bool:
+    """Whether the job is among the first rows, which are else in the order of names: rows do not move as jobs run."""
+    if job.status in ("waiting", "disabled") or job.consecutive_errors > 0:
+        return True
+    return any(run.outcome in _BAD for run in runs)
 
 
 def _row(job: Job, runs: Sequence[RunRow], until: int) -> Row:

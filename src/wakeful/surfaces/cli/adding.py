@@ -19,11 +19,10 @@ from wakeful.console.opening import change, now, now_ms, server_of
 from wakeful.console.place import Db, Place, chosen
 from wakeful.console.saying import say
 from wakeful.console.tables import Json, print_json
-from wakeful.console.words import need_seconds, relative, stamp, zone_of
+from wakeful.console.words import need_seconds, next_times, relative, stamp, zone_of
 from wakeful.console.zones import default_zone, shown_zone
-from wakeful.domains.agents.added import added_schedule
 from wakeful.domains.agents.naming import AGENT
-from wakeful.domains.monitors import rotate_key
+from wakeful.domains.monitors import MONITOR, rotate_key
 from wakeful.errors import InvalidJob, JobExists
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.actions.jobs import add_jobs
@@ -32,12 +31,20 @@ from wakeful.kernel.actions.recording import note, origin_of
 from wakeful.scheduler.jobs import IF_EXISTS
 from wakeful.surfaces.cli.agent_schedules import agent_job_name, changed_schedule, refuse_beside_agent
 from wakeful.surfaces.cli.app import JOBS, WithCommand, app
-from wakeful.surfaces.cli.definition import Definition, command_payload, job_options, request_payload, takes_definition
+from wakeful.surfaces.cli.definition import (
+    Definition,
+    command_payload,
+    job_options,
+    refuse_beside_ping,
+    request_payload,
+    takes_definition,
+    when_data,
+)
 from wakeful.surfaces.cli.fields import OF_KINDS, given
 from wakeful.surfaces.cli.job_warnings import COMMAND, HTTP, missing_predecessors, overwritten_note, warnings_about
-from wakeful.surfaces.cli.monitoring import MONITOR, monitor_data, ping_address, refuse_beside_ping, when_data
+from wakeful.surfaces.cli.monitoring import monitor_data, ping_address
 from wakeful.surfaces.cli.request import request_line
-from wakeful.triggers import iso, to_ms, trigger_from_data
+from wakeful.triggers import iso, trigger_from_data
 from wakeful.triggers.fields import RHYTHMS
 
 if TYPE_CHECKING:
@@ -103,6 +110,8 @@ def _new_job(name: str, definition: Definition, argv: list[str] | None, zone: st
     assert data is not None  # noqa: S101 - required here
     trigger, options = trigger_from_data(data), job_options(definition)
     if agent is not None:
+        from wakeful.domains.agents.added import added_schedule  # loads much of what agents are
+
         prompt = definition.get("prompt")
         full = agent_job_name(agent, name)
         return lambda tx: added_schedule(tx, agent, full, trigger, prompt=prompt, options=options)
@@ -316,10 +325,3 @@ def _print_schedule(done: Written, times: list[int], zone: tzinfo) -> None:
 def _prompt_of(payload: dict[str, Any]) -> str:
     prompt = " ".join(str(payload.get("prompt") or "").split())
     return f": {prompt[:60]}{'...' if len(prompt) > 60 else ''}" if prompt else ""
-
-
-def next_times(job: Job, number: int) -> list[int]:
-    """When the job starts next, as far as that is known: its armed start, then those after it."""
-    # Later starts of an interval depend on when each run ends.
-    known = 1 if job.trigger.relative else number
-    return [to_ms(at) for at in job.upcoming(known)]

@@ -17,11 +17,11 @@ from wakeful.console.failures import WrongUse
 from wakeful.console.words import zone_named
 from wakeful.domains.command import COMMAND
 from wakeful.domains.http import HTTP
+from wakeful.domains.monitors import MONITOR
 from wakeful.fields import Field, Flag
 from wakeful.kernel.rules.option_fields import OPTIONS
 from wakeful.surfaces.cli.fields import OF_KINDS, flags
-from wakeful.surfaces.cli.typed import NONE, Terms, typed_fields
-from wakeful.surfaces.cli.when import is_on_the_wall
+from wakeful.surfaces.cli.typed import NONE, Terms, duration, typed_fields
 from wakeful.triggers import settled_zone, system_zone, zone_name
 from wakeful.triggers.fields import BESIDE, BY_TYPE, BY_WORD, TIMED, keyword
 
@@ -108,6 +108,8 @@ def _needs_zone(wanted: Definition, merged: Mapping[str, Any]) -> bool:
     """Whether the default zone is stored with the job: a time on its clock was given, or its zone taken away."""
     if "tz" not in BY_TYPE[merged["type"]].beside:
         return False
+    from wakeful.triggers.sentences import is_on_the_wall
+
     if any(wanted[name] != NONE and is_on_the_wall(wanted[name]) for name in MOMENTS if name in wanted):
         return True
     return wanted.get("tz") == NONE and (merged["type"] == "cron" or bool(merged.get("except")))
@@ -126,6 +128,37 @@ def _refuse_apart(name: str, kind: str) -> None:
     [rhythm] = [one for one in BY_WORD.values() if name in one.beside]
     if rhythm.type != kind and rhythm.field.flag is not None:
         raise WrongUse(f"--{name} goes with {rhythm.field.option} {rhythm.field.flag.metavar}.")
+
+
+# -- monitors ---------------------------------------------------------------------------------------------------------
+
+
+def refuse_beside_ping(definition: Definition, argv: list[str] | None) -> None:
+    """A monitor runs nothing."""
+    if argv is not None:
+        raise WrongUse("--ping and a command after -- do not go together: a monitor runs nothing here.")
+    others = (field for kind, fields in OF_KINDS.items() if kind != MONITOR for field in fields)
+    for field in (*others, BY_WORD["at"].field, BY_WORD["after"].field):
+        if field.flag is not None and field.name in definition:
+            raise WrongUse(f"{field.option} does not go with --ping: a monitor has a schedule and a grace.")
+
+
+def when_data(
+    wanted: Definition, now: datetime, zone: str, old: Mapping[str, Any] | None = None
+) -> dict[str, Any] | None:
+    """The trigger as plain data, a monitor's or another; None if no option about it was given."""
+    was_ping = old is not None and old["type"] == "ping"
+    if "ping" not in wanted and not was_ping:
+        if "grace" in wanted:
+            raise WrongUse("--grace goes with --ping: how late a ping may be.")
+        return trigger_data(wanted, now, zone, old)
+    if old is not None and not was_ping:
+        raise WrongUse("A job that runs something cannot become a monitor: add another one with --ping.")
+    schedule = trigger_data(wanted, now, zone, old["schedule"] if old is not None else None)
+    if old is not None and schedule is None and "grace" not in wanted:
+        return None
+    grace = duration("--grace", wanted["grace"]) if "grace" in wanted else (old or {}).get("grace", "1h")
+    return {"type": "ping", "schedule": schedule or (old or {})["schedule"], "grace": grace}
 
 
 # -- how and what -----------------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from wakeful.console.tables import Cell, Json, print_facts, print_json, print_se
 from wakeful.console.words import ahead, brief, count, moment_words, relative, zone_of
 from wakeful.console.zones import shown_zone
 from wakeful.domains.agents.budgets.spending import fleet_today
+from wakeful.kernel.rules.holding import hold_of
 from wakeful.kernel.rules.parking import HOLD
 from wakeful.kernel.rules.verdict import Facts, judge
 from wakeful.surfaces.cli.app import SERVER, app
@@ -63,7 +64,7 @@ def status(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
 async def _look(scheduler: Scheduler) -> Glance:
     summary = await scheduler.get_summary()
     starts = await next_starts(scheduler, 1)
-    hold = await scheduler.server_side.get_hold()
+    hold = hold_of(await scheduler.look(lambda tx: tx.nodes.held()))
     first = starts[0] if starts else None
     server = server_of(scheduler)
     return Glance(

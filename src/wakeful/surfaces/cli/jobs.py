@@ -21,14 +21,13 @@ from wakeful.console.opening import change, now_ms, read
 from wakeful.console.place import Db, Place, chosen
 from wakeful.console.saying import say
 from wakeful.console.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
-from wakeful.console.words import ago, ahead, brief, count, need_seconds, relative, stamp, zone_of
+from wakeful.console.words import ago, ahead, brief, count, need_seconds, next_times, relative, stamp, zone_of
 from wakeful.console.zones import shown_zone, zones_of_runs
 from wakeful.domains import hidden_kinds
 from wakeful.kernel.model.job import job_views
-from wakeful.kernel.rules.holding import hold_words
+from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.views.cut_off import CUT_OFF
 from wakeful.store.jobs import STATUS_SQL, JobFilter
-from wakeful.surfaces.cli.adding import next_times
 from wakeful.surfaces.cli.app import JOBS, app
 from wakeful.surfaces.cli.approval import question_facts
 from wakeful.surfaces.cli.job_warnings import COMMAND, HTTP, returning_note
@@ -134,7 +133,7 @@ async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None,
         print_table(*job_rows(jobs, present, zone, cut_off))
 
     shown = await _each_page(scheduler, wanted, most, show)
-    if shown and (hold := await scheduler.server_side.get_hold()) is not None:
+    if shown and (hold := hold_of(await scheduler.look(lambda tx: tx.nodes.held()))) is not None:
         say_note(f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all.")
     if shown == most:
         more = await scheduler.look(lambda tx: tx.jobs.count(wanted)) - shown

@@ -1,57 +1,21 @@
-"""Monitors on the command line: from options to a trigger, and from a monitor to words."""
+"""Monitors on the command line, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
-from wakeful.console.failures import WrongUse
 from wakeful.console.tables import Cell
 from wakeful.console.words import relative, stamp
-from wakeful.domains.monitors import MONITOR, ping_key
-from wakeful.surfaces.cli.definition import Definition, trigger_data
-from wakeful.surfaces.cli.fields import OF_KINDS
-from wakeful.surfaces.cli.typed import duration
+from wakeful.domains.monitors import ping_key
 from wakeful.triggers import read_moment
-from wakeful.triggers.fields import BY_WORD
 
 if TYPE_CHECKING:
     from wakeful import Job, Scheduler
     from wakeful.console.place import Place
 
-__all__ = ["MONITOR", "monitor_data", "monitor_facts", "ping_address", "refuse_beside_ping", "state_cell", "when_data"]
-
 LOCAL = "http://127.0.0.1:7878"
 _STYLES = {"up": "green", "late": "yellow", "down": "red"}
-
-
-def refuse_beside_ping(definition: Definition, argv: list[str] | None) -> None:
-    """A monitor runs nothing."""
-    if argv is not None:
-        raise WrongUse("--ping and a command after -- do not go together: a monitor runs nothing here.")
-    others = (field for kind, fields in OF_KINDS.items() if kind != MONITOR for field in fields)
-    for field in (*others, BY_WORD["at"].field, BY_WORD["after"].field):
-        if field.flag is not None and field.name in definition:
-            raise WrongUse(f"{field.option} does not go with --ping: a monitor has a schedule and a grace.")
-
-
-def when_data(
-    wanted: Definition, now: datetime, zone: str, old: Mapping[str, Any] | None = None
-) -> dict[str, Any] | None:
-    """The trigger as plain data, a monitor's or another; None if no option about it was given."""
-    was_ping = old is not None and old["type"] == "ping"
-    if "ping" not in wanted and not was_ping:
-        if "grace" in wanted:
-            raise WrongUse("--grace goes with --ping: how late a ping may be.")
-        return trigger_data(wanted, now, zone, old)
-    if old is not None and not was_ping:
-        raise WrongUse("A job that runs something cannot become a monitor: add another one with --ping.")
-    schedule = trigger_data(wanted, now, zone, old["schedule"] if old is not None else None)
-    if old is not None and schedule is None and "grace" not in wanted:
-        return None
-    grace = duration("--grace", wanted["grace"]) if "grace" in wanted else (old or {}).get("grace", "1h")
-    return {"type": "ping", "schedule": schedule or (old or {})["schedule"], "grace": grace}
 
 
 async def ping_address(scheduler: Scheduler, place: Place, job: Job) -> str | None:

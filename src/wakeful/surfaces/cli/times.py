@@ -11,6 +11,7 @@ from typing import Annotated, Any
 import typer
 
 from wakeful import Every, Explanation, Job, Scheduler, Trigger
+from wakeful.console import words
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.finding import Ref, offered_by_id
 from wakeful.console.opening import change, now, now_ms, read
@@ -22,11 +23,9 @@ from wakeful.console.zones import default_zone, shown_zone
 from wakeful.errors import IntervalParseError, InvalidTrigger
 from wakeful.kernel.model.job import job_views
 from wakeful.kernel.rules.policy import spaced_slots, thinned_note
-from wakeful.surfaces.cli.adding import next_times as next_times_of
 from wakeful.surfaces.cli.app import TIME, app
 from wakeful.surfaces.cli.when import read_when
 from wakeful.triggers import iso, parse_interval, settled_zone, system_zone, to_ms, zone_name
-from wakeful.triggers.sentences import read_sentence
 
 
 @app.command("next", rich_help_panel=TIME)
@@ -96,7 +95,7 @@ def _is_word(text: str) -> bool:
 
 
 def _print_job(job: Job, zone: tzinfo, number: int, *, as_json: bool) -> None:
-    times = next_times_of(job, number)
+    times = words.next_times(job, number)
     if as_json:
         print_json([_start(job, ms) for ms in times])
         return
@@ -133,6 +132,8 @@ def _trigger(expression: str, zone: str, begin: datetime | None = None) -> Trigg
     try:
         parse_interval(words)
     except IntervalParseError:
+        from wakeful.triggers.sentences import read_sentence  # loads the grammar
+
         return read_sentence(expression, to_ms(begin or now()), zone)
     return Every(words)
 

@@ -16,7 +16,6 @@ from wakeful.errors import IntervalParseError
 from wakeful.fields import Field
 from wakeful.surfaces.cli.when import read_when
 from wakeful.triggers import iso, parse_interval, to_ms
-from wakeful.triggers.sentences import read_sentence
 
 NONE = "none"
 
@@ -68,6 +67,8 @@ def _moment(option: str, text: str, terms: Terms) -> str:
 
 def _words(option: str, text: str, terms: Terms) -> dict[str, Any]:
     """The schedule that words say, as plain data."""
+    from wakeful.triggers.sentences import read_sentence
+
     assert terms.now is not None and terms.zone is not None  # noqa: S101, PT018 - given with every schedule
     meant = read_sentence(text, to_ms(terms.now), str(terms.zone))
     if meant.type in ("ping", "webhook", "chat"):

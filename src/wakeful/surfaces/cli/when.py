@@ -10,15 +10,14 @@ from datetime import UTC, datetime, tzinfo
 from wakeful.console.failures import WrongUse
 from wakeful.errors import InvalidTrigger
 from wakeful.triggers import from_ms, to_ms
-from wakeful.triggers.sentences import is_on_the_wall, read_time
-
-__all__ = ["UNDERSTOOD", "is_on_the_wall", "read_when"]
 
 UNDERSTOOD = "2026-12-24T18:00, in 20m, today 18:30, tomorrow 09:00, monday 9:00 or 09:00"
 
 
 def read_when(text: str, *, now: datetime, zone: tzinfo, option: str) -> datetime:
     """The moment `text` names, in UTC; WrongUse says what is understood."""
+    from wakeful.triggers.sentences import read_time
+
     place = "UTC" if zone is UTC else str(zone)
     try:
         return from_ms(read_time(text, to_ms(now), place))

@@ -6,12 +6,14 @@ import shlex
 from typing import Any
 
 from wakeful import ids
+from wakeful.domains.agents.naming import wake_job
 from wakeful.kernel.views.lately import lately
 from wakeful.store.interface import Transaction
 from wakeful.surfaces.web.drawings.bars import meter, sparkline
 from wakeful.surfaces.web.pages import Asked, Page, Region
-from wakeful.surfaces.web.shapes import Look
+from wakeful.surfaces.web.shapes import Look, look_of_run
 
+BEATS = 48  # so many are drawn
 LOOKS = {
     "running": Look("active", "run", "running"),
     "idle": Look("idle", "", "idle"),
@@ -68,7 +70,17 @@ async def one(asked: Asked) -> dict[str, Any]:
         return {name: sparkline(last[text]) for name, text in numbers.items()}
 
     drawings = await asked.scheduler.look(work)
-    return {"agent": agent, "look": look_of(agent), "spent": spent(agent), "drawings": drawings, "jobs": jobs}
+    beat = agent["heartbeat"]["job"] if agent["heartbeat"] else None
+    beats = await asked.scheduler.get_run_log(wake_job(agent["name"]), limit=BEATS) if beat is not None else []
+    return {
+        "agent": agent,
+        "look": look_of(agent),
+        "spent": spent(agent),
+        "drawings": drawings,
+        "jobs": jobs,
+        "beats": [(run, look_of_run(run)) for run in reversed(beats)],
+        "asked_for": agent["self_schedule"]["asked"],
+    }
 
 
 agent_page = Page(

@@ -63,6 +63,7 @@ def content_of(path: Path) -> bytes:
     text = squeezed(path.read_text(encoding="utf-8"))
     if path.suffix == ".css":
         text = _COMMENT.sub("", text).replace(" { ", "{").replace("; }", "}").replace(" }", "}").replace("; ", ";")
+        text = text.replace(": ", ":").replace(", ", ",")
     return (text.replace('"DASHBOARD"', f'"./{address(BASE)}"') if path.name != BASE else text).encode()
 
 

@@ -10,8 +10,8 @@ from wakeful import ids
 from wakeful.domains.agents.budgets.rules import in_units
 from wakeful.domains.agents.budgets.spending import limits_of
 from wakeful.domains.agents.naming import wake_job
-from wakeful.domains.delivery.tables import Wanted
-from wakeful.domains.delivery.views import list_connectors, list_deliveries
+from wakeful.domains.delivery.tables import Outbox, Wanted
+from wakeful.domains.delivery.views import delivery_text, list_connectors, list_deliveries
 from wakeful.kernel.model.job import Job, Run, job_views
 from wakeful.kernel.model.run import run_views
 from wakeful.kernel.rules.outcome import APPROVAL
@@ -42,6 +42,8 @@ RUNNING_SHOWN = 8
 SAID_READ, SAID_SHOWN = 50, 4
 ACTIONS_READ, AGENTS_READ, BEATS_READ = 100, 20, 100
 STILL = ("success", "noop")
+#: Incidents after which the last run can be tried again, and how it ended.
+FAILING, BAD = ("disabled", "failing", "failed"), ("error", "timeout", "crashed", "unknown")
 ANSWERS = ("approve", "reject", "acknowledge")
 #: Why a run starts without a person: a slot that has two successes of such runs was done twice.
 BY_ITSELF = ("schedule", "catch_up", "recovery", "retry", "after", "approval")
@@ -70,21 +72,53 @@ async def needs(asked: Asked) -> dict[str, Any]:
     """What waits for a person: questions first, then incidents that nobody has seen."""
     midnight = asked.times.midnight()
 
-    def work(tx: Transaction) -> tuple[list[Run], list[Alert], list[int]]:
+    def work(tx: Transaction) -> tuple[list[Run], list[Alert], int, list[int], dict[str, Again]]:
         asking = tx.runs.matching(RunFilter(status="waiting", phase=APPROVAL, limit=100))
         alerts = [one for one in tx.alerts.all_open() if one.acked_at is None and one.kind != ASKS]
         done = [one.at for one in tx.actions.before(None, ACTIONS_READ) if one.what in ANSWERS and not one.undone]
-        return run_views(tx, asking), alert_views(tx, alerts), done
+        views = alert_views(tx, alerts[:NEEDS_SHOWN])
+        return (
+            run_views(tx, asking),
+            views,
+            len(alerts),
+            done,
+            {one.id: way for one in views if (way := again(tx, one))},
+        )
 
-    questions, alerts, answered = await asked.scheduler.look(work)
+    questions, alerts, number, answered, ways = await asked.scheduler.look(work)
     found: Sequence[Run | Alert] = [*questions, *alerts]
     return {
         "questions": [one for one in found[:NEEDS_SHOWN] if isinstance(one, Run)],
         "alerts": [one for one in found[:NEEDS_SHOWN] if isinstance(one, Alert)],
-        "more": max(0, len(found) - NEEDS_SHOWN),
+        "more": max(0, len(questions) + number - NEEDS_SHOWN),
+        "again": ways,
         "answered": sum(at >= midnight for at in answered),
         "last_answer": max(answered, default=None),
     }
+
+
+class Again(NamedTuple):
+    """How to try once more what failed: the button, where it leads, and what is said then."""
+
+    words: str
+    path: str
+    body: str
+    said: str
+
+
+def again(tx: Transaction, alert: Alert) -> Again | None:
+    """What the button of an incident tries again: the messages that failed, or the last run of the job."""
+    if alert.kind == "delivery_failed":
+        failed = tx.of(Outbox).matching(Wanted("failed", alert.key.partition(":")[2], limit=1))
+        if failed:
+            number = delivery_text(failed[0].id)
+            return Again("Send again", f"/api/deliveries/{number}/requeue", "{}", "It is sent again.")
+    elif alert.kind in FAILING and alert.job_id is not None:
+        job_id = ids.number_of("job", alert.job_id) or 0
+        last = tx.runs.last_of([job_id], 1).get(job_id)
+        if last and last[0].outcome in BAD and tx.runs.successor(last[0].id) is None:
+            return Again("Try once", f"/api/runs/{ids.run_text(last[0].id)}/retry", "{}", f"Tries {alert.job} once.")
+    return None
 
 
 async def going(asked: Asked) -> dict[str, Any]:

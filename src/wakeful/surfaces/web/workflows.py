@@ -34,15 +34,26 @@ page = Page(
 )  # fmt: skip
 
 
+def way_of(run: dict[str, Any]) -> list[tuple[str, str]]:
+    """The phases of a run, each with its state: `done`, `here` or `ahead`."""
+    at = PHASES.index(run["phase"]) if run["phase"] in PHASES else -1
+    if run["outcome"] == "success":
+        at = len(PHASES)
+    return [(name, "done" if n < at else "here" if n == at else "ahead") for n, name in enumerate(PHASES)]
+
+
 async def one(asked: Asked) -> dict[str, Any]:
     name = asked.path["name"]
     workflow = await asked.scheduler.workflows.get(name)
     inputs = await asked.scheduler.workflows.inputs(name, limit=20)
+    runs = [handler["last_run"] for handler in workflow["handlers"] if handler["last_run"]]
+    last = max(runs, key=lambda run: run["started_at"] or "", default=None)
     return {
+        "way": (last, way_of(last)) if last is not None else None,
         "workflow": workflow,
         "look": look_of(workflow),
         "inputs": inputs,
-        "phases": PHASES,
+        "asks": bool(workflow["issue"]) and bool({"approve", "settle"} & set(workflow["issue"]["actions"])),
         "json": lambda value: json.dumps(value, ensure_ascii=False),
     }
 

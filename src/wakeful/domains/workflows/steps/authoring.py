@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import json
 from collections.abc import Callable, Sequence
 from datetime import timedelta
@@ -105,6 +106,8 @@ def read_key(given: Any) -> Any:
     if given is not None and not callable(given):
         message = f'key is a function of an event, such as lambda event: event.payload["customer"], not {given!r:.80}.'
         raise InvalidJob(message)
+    if inspect.iscoroutinefunction(given):
+        raise InvalidJob("key is a plain function, without async: the key of an event follows from the event alone.")
     return given
 
 

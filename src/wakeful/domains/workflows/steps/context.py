@@ -12,9 +12,10 @@ import contextvars
 import functools
 import inspect
 import json
-from collections.abc import Callable, Coroutine, Sequence
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from wakeful.domains.workflows.approving import PHASE, PREPARED, VERSION, fingerprint
 from wakeful.domains.workflows.authoring import Applied, NotApplied, Unknown, check_name
@@ -38,7 +39,9 @@ from wakeful.triggers.durations import format_interval
 if TYPE_CHECKING:
     from wakeful.domains.workflows.steps.running import StepAttempt
 
+T = TypeVar("T")
 MAX_STEP_NAME = 200
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
 class _Wanted:
@@ -52,8 +55,19 @@ class _Wanted:
         self.limit = STEP_LIMIT_MS
 
     def mark(self) -> str:
-        """What an approval of it is about: the step, and what it is given."""
-        return json.dumps([self.name, self.args, self.kwargs], default=repr, sort_keys=True)
+        """What an approval of it is about: the step, and what it is given; the same for whoever gives the same."""
+        given = [self.name, self.args, self.kwargs]
+        try:
+            return json.dumps(given, default=_as_given, sort_keys=True)
+        except (TypeError, ValueError):  # keys that no JSON has
+            return _ADDRESS.sub("", repr(given))
+
+
+def _as_given(value: Any) -> Any:
+    """What is no JSON, without what differs from one process to the next."""
+    if isinstance(value, set | frozenset):
+        return sorted(_ADDRESS.sub("", repr(one)) for one in value)
+    return _ADDRESS.sub("", repr(value))
 
 
 class StepContext(HandlerContext):
@@ -70,6 +84,7 @@ class StepContext(HandlerContext):
         self.failed: dict[str, asyncio.Task[Any] | None] = {}  # steps that failed, each with the task it failed in
         self.caught: list[str] = []  # those of them that the handler went on after
         self._root = asyncio.current_task()
+        self._at_work: set[asyncio.Future[None]] = set()  # steps that have begun and not ended
 
     # -- what authors call --------------------------------------------------------------------------------------------
 
@@ -88,7 +103,29 @@ class StepContext(HandlerContext):
         """Do something outside once, and return what it returned, also after a crash or in a later attempt."""
         self._note_caught()
         wanted = _Wanted(name, function, args, kwargs)
-        return self._step(wanted, reconcile, timeout, approve if isinstance(approve, str) else "" if approve else None)
+        question = approve if isinstance(approve, str) else "" if approve else None
+        return self._noted(wanted, reconcile, timeout, question)
+
+    async def run(self, call: Awaitable[T]) -> T:
+        """As for every function; steps that it had begun in other tasks, and left there, end and are on record."""
+        try:
+            return await super().run(call)
+        except asyncio.CancelledError:
+            self._at_work.clear()
+            raise
+        finally:
+            while self._at_work:
+                await asyncio.wait(self._at_work)
+
+    async def _noted(self, wanted: _Wanted, reconcile: Any, timeout: Any, question: str | None) -> Any:
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._at_work.add(over)
+        try:
+            return await self._step(wanted, reconcile, timeout, question)
+        finally:
+            self._at_work.discard(over)
+            if not over.done():
+                over.set_result(None)
 
     async def _step(self, wanted: _Wanted, reconcile: Any, timeout: Any, question: str | None) -> Any:
         name = wanted.name

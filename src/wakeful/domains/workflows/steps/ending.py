@@ -50,7 +50,7 @@ def task_failed(tx: Transaction, context: Context, attempt: WorkflowRun, failure
         raise Fenced
     tx.of(Workflows).change_handler(attempt.workflow, attempt.handler, open_run=None)
     saved = settle_task(tx, context, attempt, task, failure)
-    arm_places(tx, context, jobs, base_of(attempt.handler), but=attempt.id)
+    arm_places(tx, context, jobs, base_of(attempt.handler), but=[attempt.id])
     return saved
 
 
@@ -97,11 +97,11 @@ def _stop(tx: Transaction, context: Context, attempt: WorkflowRun, task: TaskRow
 
 def note_parked(tx: Transaction, context: Context, workflow: str) -> None:
     """One alert per workflow says how many of its events are parked; none where none is."""
-    count = tx.of(Tasks).counts(workflow).get(PARKED, 0)
-    if not count:
+    newest = tx.of(Tasks).newest(workflow, PARKED)
+    if newest is None:
         close_alert(tx, context, ALERT, workflow)
         return
-    newest = tx.of(Tasks).with_status(workflow, PARKED, 1)[0]
+    count = tx.of(Tasks).count(workflow, PARKED)
     message = parked_words(workflow, count, newest.error)
     open_alert(tx, context, ALERT, workflow, message)
 
@@ -179,7 +179,7 @@ def put_off(tx: Transaction, context: Context, attempt: WorkflowRun, until: int,
         raise Fenced
     tx.of(Workflows).change_handler(attempt.workflow, attempt.handler, open_run=None)
     tx.of(Tasks).save(task._replace(status=RETRYING, retry_at=until, updated_at=tx.now))
-    arm_places(tx, context, jobs, base_of(attempt.handler), but=attempt.id)
+    arm_places(tx, context, jobs, base_of(attempt.handler), but=[attempt.id])
     return save_attempt(tx, attempt._replace(status=STATUS["reconciliation"], error=why), attempt)
 
 

@@ -22,15 +22,13 @@ from wakeful.domains.workflows.steps.tables import (
 )
 from wakeful.domains.workflows.steps.taking import event_id_of, promote, still_works
 from wakeful.domains.workflows.steps.words import uncertain_step
-from wakeful.domains.workflows.tables import WorkflowRun, Workflows
+from wakeful.domains.workflows.tables import WorkflowRow, WorkflowRun, Workflows
 from wakeful.domains.workflows.topics.tables import EventRow, Topics
 from wakeful.errors import ScheduleTriggerError
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
-
-MOST_AT_ONCE = 1_000
 
 
 def replay_parked(tx: Transaction, context: Context, task: TaskRow, *, start_over: bool) -> None:
@@ -44,9 +42,39 @@ def replay_parked(tx: Transaction, context: Context, task: TaskRow, *, start_ove
     _go_on(tx, context, task._replace(tries=0, accepted=accepted))
 
 
-def all_parked(tx: Transaction, workflow: str) -> list[TaskRow]:
-    """The parked events of a workflow, oldest first."""
-    return tx.of(Tasks).with_status(workflow, PARKED, MOST_AT_ONCE)[::-1]
+def replay_all(tx: Transaction, context: Context, row: WorkflowRow, *, start_over: bool) -> list[TaskRow]:
+    """The same for all parked events of a workflow, however many there are; those that go on, oldest first.
+
+    One whose last run has a thread that is still at work stays parked; an error where that is true of each.
+    """
+    tasks = tx.of(Tasks)
+    parked = tasks.with_status(row.name, PARKED)
+    found = [task for task in parked if not still_works(tx, context, task)]
+    if parked and not found:
+        _refuse_working(tx, context, parked[0])
+    numbers = [task.event_id for task in found]
+    if start_over:
+        tasks.forget_steps(numbers)
+    tasks.ask_anew(*numbers)
+    waiting: list[TaskRow] = []
+    for handler in sorted({task.handler for task in found}):
+        ours = [task for task in found if task.handler == handler]
+        held = tasks.held_keys(row.name, handler, {task.key for task in ours})
+        for task in ours:
+            status = QUEUED if task.key in held else READY
+            held.add(task.key)
+            waiting.append(
+                task._replace(
+                    status=status, tries=0, accepted=None if start_over else row.version, retry_at=None,
+                    updated_at=tx.now,
+                )
+            )  # fmt: skip
+    tasks.save(*waiting)
+    note_parked(tx, context, row.name)
+    jobs = LockedJobs(tx, row.name)
+    for handler in sorted({task.handler for task in found}):
+        arm_places(tx, context, jobs, handler)
+    return found
 
 
 def _go_on(tx: Transaction, context: Context, task: TaskRow) -> None:
@@ -119,11 +147,10 @@ def settle_step(
 def _next_question(tx: Transaction, context: Context, workflow: str) -> None:
     """The question whether a step happened is answered, or gone: the next one is asked, or the workflow goes on."""
     row = tx.of(Workflows).get(workflow)
-    others = tx.of(Tasks).with_status(workflow, UNCERTAIN, 1)
+    asked = tx.of(Tasks).newest(workflow, UNCERTAIN)
     if row is None or row.issue != "reconciliation":
         return
-    if others:
-        asked = others[0]
+    if asked is not None:
         raise_issue(tx, context, workflow, Issue("reconciliation", asked.handler, asked.run_id, asked.error or ""))
     else:
         resolve_issue(tx, context, row)

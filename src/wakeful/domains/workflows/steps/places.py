@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 from wakeful.domains.workflows.steps.tables import Tasks
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     from wakeful.domains.workflows.arming import LockedJobs
     from wakeful.domains.workflows.tables import HandlerRow
     from wakeful.kernel.context import Context
@@ -36,10 +38,10 @@ def place_names(name: str, count: int) -> list[str]:
     return [name, *(f"{name}.{number}" for number in range(2, count + 1))]
 
 
-def arm_places(tx: Transaction, context: Context, jobs: LockedJobs, name: str, *, but: int | None = None) -> None:
+def arm_places(tx: Transaction, context: Context, jobs: LockedJobs, name: str, *, but: Collection[int] = ()) -> None:
     """Let as many places of a handler start as there is work for; and one when the next task is tried again.
 
-    `but`: the run that just ends, whose place is free with it.
+    `but`: the runs that just end, whose places are free with them.
     """
     from wakeful.domains.workflows.arming import CONTINUED, EVENT, WAKE_TIME, arm_job
     from wakeful.domains.workflows.tables import Workflows
@@ -73,14 +75,14 @@ def _is_set(jobs: LockedJobs, free: list[int], at: int) -> bool:
     return any(state.queued and state.due_at is not None and state.due_at <= at for state in states)
 
 
-def _free(jobs: LockedJobs, name: str, but: int | None) -> list[int]:
+def _free(jobs: LockedJobs, name: str, but: Collection[int]) -> list[int]:
     """The jobs of places at which nothing is worked on, in their order."""
     found: list[tuple[bool, int, int]] = []
     for handler in jobs.handlers():
         state = jobs.state(handler.job_id) if handler.job_id is not None else None
         if handler.type != STEPS or base_of(handler.name) != name or state is None or handler.job_id is None:
             continue
-        ends = but is not None and state.run_id == but
+        ends = state.run_id in but
         is_free = ends or (state.run_id is None and handler.open_run is None)
         if is_free and state.enabled and not state.paused:
             found.append((not ends, _number(handler), handler.job_id))

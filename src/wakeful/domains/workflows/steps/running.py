@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import json
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from collections.abc import Awaitable, Sequence
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from weakref import WeakKeyDictionary
 
 from wakeful import ids
 from wakeful.domains.workflows.approving import Approval
@@ -24,7 +24,8 @@ from wakeful.domains.workflows.steps.failures import RemovedStep, StepFailed, St
 from wakeful.domains.workflows.steps.known_names import calls_step
 from wakeful.domains.workflows.steps.rules import Fate, fate
 from wakeful.domains.workflows.steps.tables import StepRow
-from wakeful.domains.workflows.steps.taking import Keyed, Taken, take, taken_before
+from wakeful.domains.workflows.steps.taking import Keyed, Taken, Untaken, Wanting, take, taken_before
+from wakeful.domains.workflows.steps.together import Together
 from wakeful.domains.workflows.steps.words import no_such_step, uncertain_step
 from wakeful.domains.workflows.threads import seen_by
 from wakeful.domains.workflows.turns.rounds import RESTS
@@ -35,8 +36,22 @@ if TYPE_CHECKING:
     from wakeful.domains.workflows.authoring import Workflow
     from wakeful.domains.workflows.handler_context import HandlerContext
     from wakeful.domains.workflows.topics.tables import EventRow
+    from wakeful.scheduler import Scheduler
 
+T = TypeVar("T")
 MOST_BATCHES = 1_000  # of events that get their keys
+
+
+class Stores:
+    """What the runs of one scheduler store together."""
+
+    def __init__(self) -> None:
+        self.taking: Together[Wanting, Taken | Untaken] = Together(take, wakes=True)  # others may start with it
+        self.steps = Together(recording.steps_written)
+        self.commits = Together(recording.steps_committed)
+
+
+_STORES: WeakKeyDictionary[Scheduler, Stores] = WeakKeyDictionary()
 
 
 class StepAttempt(Attempt):
@@ -44,6 +59,9 @@ class StepAttempt(Attempt):
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
+        if self._scheduler not in _STORES:
+            _STORES[self._scheduler] = Stores()
+        self._stores = _STORES[self._scheduler]
         self._writing = asyncio.Lock()  # steps may be done beside each other, and each writes the attempt
         self._taken: Taken | None = None
 
@@ -76,7 +94,7 @@ class StepAttempt(Attempt):
         outgoing = ctx.outgoing()
         row = self._row
         try:
-            self._row = await self._store(lambda tx, context: recording.steps_committed(tx, context, row, outgoing))
+            self._row = await self._stores.commits.store(self._scheduler, recording.Commit(row, outgoing))
         except LogicError as error:  # another workflow cannot take what is published
             raise HandlerFailed(error, "handler") from error
         if RESTS in (self._row.notes or ""):
@@ -100,16 +118,15 @@ class StepAttempt(Attempt):
     async def _take(self) -> Taken:
         if self._row.begins == "steps":
             return await self._take_again()
-        keyed: Sequence[Keyed] = ()
+        wanting = Wanting(self._row)
         for _ in range(MOST_BATCHES):
-            row, given = self._row, keyed
-            taking = functools.partial(take, attempt=row, keyed=given)
-            found = await self._scheduler.transact(taking)  # other places may have to start with it
+            found = await self._stores.taking.store(self._scheduler, wanting)
             if isinstance(found, Taken):
                 return found
             if not found.unkeyed:
                 raise Noop("there is nothing to do")
             keyed = [Keyed(event, self._key_or_own(event)) for event in found.unkeyed]
+            wanting = Wanting(self._row, keyed, found.after)
         raise Noop("there is nothing to do yet")
 
     async def _take_again(self) -> Taken:
@@ -144,27 +161,26 @@ class StepAttempt(Attempt):
     async def begin_step(self, step: StepRow, caught: Sequence[str]) -> None:
         """The step is on record before it is called."""
         async with self._writing:
-            row = self._row
-            self._row = await self._write(lambda tx, _: recording.step_begun(tx, row, step, caught))
+            write = recording.StepWrite(self._row, step, doubtful=True, caught=caught)
+            self._row = await self._checked(self._stores.steps.store(self._scheduler, write))
 
     async def end_step(self, step: StepRow, *, doubtful: bool) -> None:
         """How the step ended is on record before the handler goes on."""
         async with self._writing:
-            row = self._row
-            self._row = await self._write(lambda tx, _: recording.step_ended(tx, row, step, doubtful=doubtful))
+            write = recording.StepWrite(self._row, step, doubtful=doubtful)
+            self._row = await self._checked(self._stores.steps.store(self._scheduler, write))
 
     async def ask_about(self, step: StepRow) -> StepRow:
         """That reconcile is asked is on record before it is called."""
         async with self._writing:
             row = self._row
-            counted: StepRow = await self._write(lambda tx, _: recording.asked_about(tx, row, step))
-            return counted
+            return await self._checked(self._store(lambda tx, _: recording.asked_about(tx, row, step)))
 
-    async def _write(self, work: Any) -> Any:
+    async def _checked(self, storing: Awaitable[T]) -> T:
         """A checkpoint in the midst of the handler: that it failed is not the author's, and decides the run."""
         try:
             with seen_by(None):
-                return await self._store(work)
+                return await storing
         except Exception as error:
             if self._ctx is not None:
                 self._ctx.failure = self._ctx.failure or (error, "engine")

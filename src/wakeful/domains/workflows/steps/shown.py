@@ -55,9 +55,8 @@ def with_question(tx: Transaction, row: WorkflowRow) -> WorkflowRow:
         return row._replace(
             issue=QUESTION, issue_handler=base_of(first.handler), issue_run=first.id, issue_message=first.error
         )
-    count = tx.of(Tasks).counts(row.name).get(PARKED, 0)
-    if not count:
+    newest = tx.of(Tasks).newest(row.name, PARKED)
+    if newest is None:
         return row
-    newest = tx.of(Tasks).with_status(row.name, PARKED, 1)[0]
-    said = parked_words(row.name, count, newest.error)
+    said = parked_words(row.name, tx.of(Tasks).count(row.name, PARKED), newest.error)
     return row._replace(issue=SET_ASIDE, issue_handler=newest.handler, issue_run=newest.run_id, issue_message=said)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.domains.workflows.topics.tables import EventRow
-from wakeful.store.rows import Rows, Verbs, where
+from wakeful.store.rows import Rows, Verbs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -17,6 +17,18 @@ if TYPE_CHECKING:
 READY, QUEUED, RUNNING, RETRYING, UNCERTAIN, PARKED = "ready", "queued", "running", "retrying", "uncertain", "parked"
 DONE, FAILED = "done", "failed"
 KEYS_AT_ONCE = 64  # in one question: so it stays prepared
+_OF_HANDLERS = (
+    "JOIN workflow_handlers h ON h.workflow = t.workflow AND h.name = t.handler WHERE h.workflow = ? AND t.status = ?"
+)
+_HOLDS = "status IN ('ready', 'running', 'retrying', 'uncertain')"
+FREED_AT_ONCE = 16  # keys in one question
+_KEYS = " UNION ".join(["SELECT CAST(? AS text) AS key"] * FREED_AT_ONCE)
+_OF_KEY = "o.workflow = ? AND o.handler = ? AND o.key = k.key"
+_FREED = (  # of each key, whose turn nobody has, the oldest that waits
+    f"FROM ({_KEYS}) k JOIN workflow_tasks t ON t.event_id = (SELECT o.event_id FROM workflow_tasks o "
+    f"WHERE {_OF_KEY} AND o.status = 'queued' ORDER BY o.seq LIMIT 1) "
+    f"WHERE NOT EXISTS (SELECT 1 FROM workflow_tasks o WHERE {_OF_KEY} AND o.{_HOLDS})"
+)
 
 
 class TaskRow(NamedTuple):
@@ -78,8 +90,8 @@ class Tasks(Verbs):
     def add(self, rows: Sequence[TaskRow]) -> None:
         self._tasks.add(*rows, on_conflict="ON CONFLICT (event_id) DO NOTHING")
 
-    def save(self, row: TaskRow) -> None:
-        self._tasks.save(row)
+    def save(self, *rows: TaskRow) -> None:
+        self._tasks.save(*rows)
 
     def drop(self, event_ids: Sequence[int]) -> None:
         self._session.delete_in("workflow_tasks", "event_id", event_ids)
@@ -90,20 +102,21 @@ class Tasks(Verbs):
             "DELETE FROM workflow_tasks WHERE workflow = ? AND handler = ? AND run_id IS NULL", (workflow, handler)
         )
 
-    def first(self, workflow: str, handler: str, status: str) -> TaskRow | None:
-        """The oldest of a handler with that status."""
-        return self._tasks.one(
-            "WHERE workflow = ? AND handler = ? AND status = ? ORDER BY seq LIMIT 1", workflow, handler, status
+    def ready(self, workflow: str, handler: str, limit: int) -> list[TaskRow]:
+        """Those whose turn it is, oldest first."""
+        return self._tasks.all(
+            "WHERE workflow = ? AND handler = ? AND status = 'ready' ORDER BY seq LIMIT ?", workflow, handler, limit
         )
 
-    def first_due(self, workflow: str, handler: str, now: int) -> TaskRow | None:
-        """The one that is to be tried again since the longest."""
-        return self._tasks.one(
+    def due(self, workflow: str, handler: str, now: int, limit: int) -> list[TaskRow]:
+        """Those that are to be tried again, since the longest first."""
+        return self._tasks.all(
             "WHERE workflow = ? AND handler = ? AND status = 'retrying' "
-            "AND retry_at <= ? ORDER BY retry_at, seq LIMIT 1",
+            "AND retry_at <= ? ORDER BY retry_at, seq LIMIT ?",
             workflow,
             handler,
             now,
+            limit,
         )
 
     def count_runnable(self, workflow: str, handler: str, now: int, most: int) -> int:
@@ -142,18 +155,19 @@ class Tasks(Verbs):
         """Whether another task with its key is worked on, or is about to be."""
         sql = (
             "SELECT 1 FROM workflow_tasks WHERE workflow = ? AND handler = ? AND key = ? AND event_id <> ? "
-            "AND status IN ('ready', 'running', 'retrying', 'uncertain') LIMIT 1"
+            f"AND {_HOLDS} LIMIT 1"
         )
         return bool(self._session.rows(sql, (task.workflow, task.handler, task.key, task.event_id)))
 
-    def next_of_key(self, workflow: str, handler: str, key: str) -> TaskRow | None:
-        """The oldest that waits for its turn with that key."""
-        return self._tasks.one(
-            "WHERE workflow = ? AND handler = ? AND key = ? AND status = 'queued' ORDER BY seq LIMIT 1",
-            workflow,
-            handler,
-            key,
-        )
+    def freed(self, workflow: str, handler: str, keys: Collection[str]) -> list[TaskRow]:
+        """Of each of these keys, whose turn nobody has, the oldest that waits for it."""
+        listed, found = sorted(keys), list[TaskRow]()
+        for first in range(0, len(listed), FREED_AT_ONCE):
+            part = listed[first : first + FREED_AT_ONCE]
+            asked = [*part, *[part[0]] * (FREED_AT_ONCE - len(part))]
+            sql = f"SELECT {self._tasks.of('t')} {_FREED}"
+            found += self._tasks.answered(sql, *asked, workflow, handler, workflow, handler)
+        return found
 
     def unkeyed(self, workflow: str, topic: str, after: int, limit: int) -> list[EventRow]:
         """Pending events behind that number, oldest first."""
@@ -173,10 +187,18 @@ class Tasks(Verbs):
             handler,
         )
 
-    def with_status(self, workflow: str, status: str, limit: int, before: int | None = None) -> list[TaskRow]:
-        """The newest events first."""
-        clause, params = where([("workflow = ?", workflow), ("status = ?", status), ("event_id < ?", before)])
-        return self._tasks.all(f"{clause} ORDER BY event_id DESC LIMIT ?", *params, limit)
+    def with_status(self, workflow: str, status: str) -> list[TaskRow]:
+        """All with that status, the oldest event first; they are found by handler, however many others wait."""
+        return self._tasks.joined("t", f"{_OF_HANDLERS} ORDER BY t.seq", workflow, status)
+
+    def newest(self, workflow: str, status: str) -> TaskRow | None:
+        """The one of the newest event."""
+        found = self._tasks.joined("t", f"{_OF_HANDLERS} ORDER BY t.event_id DESC LIMIT 1", workflow, status)
+        return found[0] if found else None
+
+    def count(self, workflow: str, status: str) -> int:
+        """How many have that status."""
+        return self._count(f"SELECT count(*) FROM workflow_tasks t {_OF_HANDLERS}", workflow, status)
 
     def counts(self, workflow: str) -> dict[str, int]:
         """How many tasks there are, by status."""
@@ -213,9 +235,9 @@ class Tasks(Verbs):
             found.setdefault(row.event_id, []).append(row)
         return found
 
-    def save_step(self, row: StepRow) -> None:
-        """Insert it, or replace what is known of it."""
-        self._steps.put(row, key=("event_id", "name"))
+    def save_step(self, *rows: StepRow) -> None:
+        """Insert them, or replace what is known of them."""
+        self._steps.put(*rows, key=("event_id", "name"))
 
     def doubt_steps(self, event_id: int) -> int:
         """What was being called was cut off: nobody knows whether it happened; how many there are."""
@@ -228,10 +250,10 @@ class Tasks(Verbs):
             sql = "UPDATE workflow_steps SET caught = 1 WHERE event_id = ? AND name = ? AND status = 'failed'"
             self._session.execute(sql, (event_id, name))
 
-    def ask_anew(self, event_id: int) -> None:
+    def ask_anew(self, *event_ids: int) -> None:
         """Reconcile is asked again about what is uncertain, however often it was asked before."""
-        sql = "UPDATE workflow_steps SET tries = 0 WHERE event_id = ? AND status = 'uncertain'"
-        self._session.execute(sql, (event_id,))
+        asked = [step for step in self._steps.among("event_id", event_ids, only="status = 'uncertain'") if step.tries]
+        self._steps.put(*(step._replace(tries=0) for step in asked), key=("event_id", "name"))
 
     def forget_steps(self, event_ids: Sequence[int]) -> None:
         self._session.delete_in("workflow_steps", "event_id", event_ids)

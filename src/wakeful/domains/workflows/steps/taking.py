@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import ids
 from wakeful.domains.workflows.approving import only_approved
+from wakeful.domains.workflows.arming import LockedJobs
 from wakeful.domains.workflows.authoring import Event
-from wakeful.domains.workflows.checkpoints import Fenced, fence_all, save_attempt
+from wakeful.domains.workflows.checkpoints import Fenced, is_fenced, save_attempts
 from wakeful.domains.workflows.phases import COMMITTED
 from wakeful.domains.workflows.steps.places import arm_places, base_of
 from wakeful.domains.workflows.steps.tables import DONE, QUEUED, READY, RETRYING, RUNNING, StepRow, TaskRow, Tasks
@@ -25,7 +26,6 @@ from wakeful.store.records import RunDetails
 from wakeful.triggers.moments import from_ms
 
 if TYPE_CHECKING:
-    from wakeful.domains.workflows.arming import LockedJobs
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
 
@@ -55,39 +55,80 @@ class Untaken(NamedTuple):
     """There was nothing to take. With events: none before they have keys."""
 
     unkeyed: Sequence[EventRow] = ()
+    after: int | None = None  # the number behind which they are all that there are; None: one that has another payload
 
 
-def take(tx: Transaction, context: Context, attempt: WorkflowRun, keyed: Sequence[Keyed] = ()) -> Taken | Untaken:
-    """Let the run have the event whose turn it is; `keyed`: the keys of events that had none."""
-    jobs = fence_all(tx, attempt)
-    base = next((one for one in jobs.handlers() if one.name == base_of(attempt.handler)), None)
-    if base is None:
-        raise Fenced
-    base = _add(tx, jobs, base, keyed)
-    found = _next(tx, context, base)
-    if isinstance(found, EventRow):
-        return Untaken([found])
-    if found is not None:
-        taken = _begin(tx, attempt, *found)
-        arm_places(tx, context, jobs, base.name)
-        return taken
-    unkeyed = tx.of(Tasks).unkeyed(base.workflow, base.topics()[0], base.keyed, BATCH)
-    if unkeyed:
-        return Untaken(unkeyed)
-    _end_idle(tx, context, jobs, attempt, base.name)
-    return Untaken()
+class Wanting(NamedTuple):
+    """A run that wants an event; `keyed`: the keys of events that had none, and `after` which number these come."""
+
+    attempt: WorkflowRun
+    keyed: Sequence[Keyed] = ()
+    after: int | None = None
 
 
-def _add(tx: Transaction, jobs: LockedJobs, base: HandlerRow, keyed: Sequence[Keyed]) -> HandlerRow:
+Found = Taken | Untaken | Fenced
+
+
+def take(tx: Transaction, context: Context, wanting: Sequence[Wanting]) -> list[Found]:
+    """Let each of these runs have an event whose turn it is."""
+    found: dict[int, Found] = {}
+    handlers = {(one.attempt.workflow, base_of(one.attempt.handler)) for one in wanting}
+    tx.of(Workflows).lock_jobs(*sorted({workflow for workflow, _ in handlers}))
+    for workflow, name in sorted(handlers):
+        ours = [one for one in wanting if (one.attempt.workflow, base_of(one.attempt.handler)) == (workflow, name)]
+        found.update(_take(tx, context, LockedJobs(tx, workflow), name, ours))
+    return [found[one.attempt.id] for one in wanting]
+
+
+def _take(
+    tx: Transaction, context: Context, jobs: LockedJobs, name: str, wanting: Sequence[Wanting]
+) -> dict[int, Found]:
+    """The same for runs of one handler, by run."""
+    base = next((one for one in jobs.handlers() if one.name == name), None)
+    alive = [] if base is None else [one for one in wanting if not _is_fenced(jobs, one.attempt)]
+    found: dict[int, Found] = {one.attempt.id: Fenced() for one in wanting}
+    if base is None or not alive:
+        return found
+    for one in alive:
+        base = _add(tx, jobs, base, one)
+    attempts = [one.attempt for one in alive]
+    taken = _next(tx, context, base, len(attempts))
+    found.update(_begin(tx, list(zip(attempts, taken, strict=False))))
+    without = attempts[len(taken) :]
+    unkeyed = tx.of(Tasks).unkeyed(base.workflow, base.topics()[0], base.keyed, BATCH) if without else []
+    found.update({one.id: Untaken(unkeyed, base.keyed) for one in without})
+    idle = without if not unkeyed else []
+    for attempt in idle:
+        tx.of(Workflows).change_handler(attempt.workflow, attempt.handler, open_run=None)
+    save_attempts(tx, [(one._replace(phase="committed", status=COMMITTED), one) for one in idle])
+    if idle or any(isinstance(one, Taken) for one in found.values()):
+        arm_places(tx, context, jobs, name, but=[one.id for one in idle])
+    return found
+
+
+def _is_fenced(jobs: LockedJobs, attempt: WorkflowRun) -> bool:
+    return is_fenced(attempt, jobs.state(attempt.job_id))
+
+
+def _add(tx: Transaction, jobs: LockedJobs, base: HandlerRow, given: Wanting) -> HandlerRow:
     """Make tasks of events whose keys are known now, and note how far they go."""
-    tasks = tx.of(Tasks)
-    known = tasks.of_events([one.event.id for one in keyed])
-    for task in known.values():
-        if task.run_id is None:
-            tasks.drop([task.event_id])
-            promote(tx, task)
-    fresh = [one for one in keyed if one.event.id in known or one.event.seq > base.keyed]
-    fresh = [one for one in fresh if known.get(one.event.id) is None or known[one.event.id].run_id is None]
+    tasks, keyed = tx.of(Tasks), given.keyed
+    known = tasks.of_events([one.event.id for one in keyed]) if keyed else {}
+    follows = given.after is not None and given.after <= base.keyed  # else a deploy has begun anew meanwhile
+    others = [
+        task
+        for one in keyed
+        if (task := known.get(one.event.id)) is not None and task.run_id is None and task.revision != one.event.revision
+    ]
+    if others:
+        tasks.drop([task.event_id for task in others])
+        promote(tx, *others)
+    again = {task.event_id for task in others}
+    fresh = [
+        one
+        for one in keyed
+        if one.event.id in again or (follows and one.event.id not in known and one.event.seq > base.keyed)
+    ]
     held = tasks.held_keys(base.workflow, base.name, {one.key for one in fresh})
     rows = []
     for event, key in fresh:
@@ -101,7 +142,7 @@ def _add(tx: Transaction, jobs: LockedJobs, base: HandlerRow, keyed: Sequence[Ke
         )  # fmt: skip
     if rows:
         tasks.add(rows)
-    last = max([base.keyed, *(one.event.seq for one in fresh)])
+    last = max([base.keyed, *(one.event.seq for one in keyed if follows)])
     seen = base.seen
     if base.dirty > base.seen and not tasks.unkeyed(base.workflow, base.topics()[0], last, 1):
         seen = base.dirty
@@ -111,24 +152,31 @@ def _add(tx: Transaction, jobs: LockedJobs, base: HandlerRow, keyed: Sequence[Ke
     return base._replace(keyed=last, seen=seen)
 
 
-def _next(tx: Transaction, context: Context, base: HandlerRow) -> tuple[TaskRow, EventRow] | EventRow | None:
-    """The task whose turn it is; an event that needs another key first; or None."""
+def _next(tx: Transaction, context: Context, base: HandlerRow, count: int) -> list[tuple[TaskRow, EventRow] | EventRow]:
+    """The tasks whose turn it is, at most so many; in the place of one an event that needs another key first."""
     tasks, topics = tx.of(Tasks), tx.of(Topics)
+    found: list[tuple[TaskRow, EventRow] | EventRow] = []
     for _ in range(MOST_LOOKS):
-        task = tasks.first_due(base.workflow, base.name, tx.now) or tasks.first(base.workflow, base.name, READY)
-        if task is None:
-            return None
-        event = topics.get(task.event_id)
-        if event is None or not _is_takable(event, task):
-            tasks.drop([task.event_id])
-            promote(tx, task)
-        elif task.run_id is None and event.revision != task.revision:
-            return event
-        elif still_works(tx, context, task):
-            tasks.save(task._replace(status=RETRYING, retry_at=tx.now + WORKING_MS, updated_at=tx.now))
-        else:
-            return task, event
-    return None
+        looked = tasks.due(base.workflow, base.name, tx.now, count - len(found)) if count > len(found) else []
+        looked += tasks.ready(base.workflow, base.name, more) if (more := count - len(found) - len(looked)) else []
+        if not looked:
+            break
+        events = topics.among([task.event_id for task in looked])
+        running = []
+        for task in looked:
+            event = events.get(task.event_id)
+            if event is None or not _is_takable(event, task):
+                tasks.drop([task.event_id])
+                promote(tx, task)
+            elif task.run_id is None and event.revision != task.revision:
+                found.append(event)
+            elif still_works(tx, context, task):
+                tasks.save(task._replace(status=RETRYING, retry_at=tx.now + WORKING_MS, updated_at=tx.now))
+            else:
+                found.append((task, event))
+                running.append(task._replace(status=RUNNING, updated_at=tx.now))
+        tasks.save(*running)
+    return found
 
 
 def _is_takable(event: EventRow, task: TaskRow) -> bool:
@@ -145,26 +193,44 @@ def still_works(tx: Transaction, context: Context, task: TaskRow) -> bool:
     return node is not None and node.stopped_at is None
 
 
-def _begin(tx: Transaction, attempt: WorkflowRun, task: TaskRow, event: EventRow) -> Taken:
-    """The event is the run's."""
-    tasks = tx.of(Tasks)
-    steps = tasks.steps(event.id)
-    doubtful = any(step.status not in (DONE, "failed") for step in steps)
-    text = ids.encode("evt", event.id)
-    prepared = json.dumps({"reserve": {event.topic: [text]}, "data": {"key": task.key, "message_id": event.message_id}})
-    taken = attempt._replace(
-        phase="prepared", reserved=1, prepared=prepared, title=f"{event.topic} {event.message_id}"[:2_000],
-        retry_of=task.run_id, mutation="in_flight" if doubtful else "none", hops=event.hops,
-    )  # fmt: skip
-    details = tx.runs.details_of([task.run_id]) if task.run_id is not None else {}
-    approvals = only_approved(details[task.run_id].approval) if task.run_id in details else None
-    if approvals is not None:
-        tx.runs.detail([RunDetails(attempt.id, approval=approvals)])
-    tx.of(Topics).reserve([event.id], attempt.id)
-    task = task._replace(status=RUNNING, run_id=attempt.id, retry_at=None, working_node=None, updated_at=tx.now)
-    tasks.save(task)
-    saved = save_attempt(tx, taken, attempt)
-    return Taken(saved, event_of(tx, event), task, steps, approvals)
+def _begin(
+    tx: Transaction, taken: Sequence[tuple[WorkflowRun, tuple[TaskRow, EventRow] | EventRow]]
+) -> dict[int, Taken | Untaken]:
+    """The events are the runs'; those that need another key first are given back."""
+    found: dict[int, Taken | Untaken] = {run.id: Untaken([one]) for run, one in taken if isinstance(one, EventRow)}
+    begun = [(run, *one) for run, one in taken if not isinstance(one, EventRow)]
+    if not begun:
+        return found
+    tasks, numbers = tx.of(Tasks), [event.id for _, _, event in begun]
+    steps, causes = tasks.steps_of(numbers), tx.of(Topics).inputs_of(numbers)
+    approved = _approved(tx, [(run.id, task.run_id) for run, task, _ in begun if task.run_id is not None])
+    changed, rows = [], []
+    for run, task, event in begun:
+        doubtful = any(step.status not in (DONE, "failed") for step in steps.get(event.id, ()))
+        kept = {"reserve": {event.topic: [ids.encode("evt", event.id)]}}
+        prepared = json.dumps({**kept, "data": {"key": task.key, "message_id": event.message_id}})
+        after = run._replace(
+            phase="prepared", reserved=1, prepared=prepared, title=f"{event.topic} {event.message_id}"[:2_000],
+            retry_of=task.run_id, mutation="in_flight" if doubtful else "none", hops=event.hops,
+        )  # fmt: skip
+        changed.append((after, run))
+        rows.append(task._replace(status=RUNNING, run_id=run.id, retry_at=None, working_node=None, updated_at=tx.now))
+    tx.of(Topics).reserve_each({event.id: run.id for run, _, event in begun})
+    tasks.save(*rows)
+    for saved, task, (_, _, event) in zip(save_attempts(tx, changed), rows, begun, strict=True):
+        seen = _as_seen(event, causes.get(event.id))
+        found[saved.id] = Taken(saved, seen, task, steps.get(event.id, []), approved.get(saved.id))
+    return found
+
+
+def _approved(tx: Transaction, runs: Sequence[tuple[int, int]]) -> dict[int, str]:
+    """What was approved for the attempts before these, by run; it holds for these as well."""
+    details = tx.runs.details_of([before for _, before in runs]) if runs else {}
+    found = {run: only_approved(details[before].approval) for run, before in runs if before in details}
+    approved = {run: record for run, record in found.items() if record is not None}
+    if approved:
+        tx.runs.detail([RunDetails(run, approval=record) for run, record in approved.items()])
+    return approved
 
 
 def go_on_with(tx: Transaction, fresh: WorkflowRun, before: WorkflowRun) -> WorkflowRun:
@@ -193,7 +259,10 @@ def taken_before(tx: Transaction, attempt: WorkflowRun) -> Taken | None:
 
 def event_of(tx: Transaction, event: EventRow) -> Event:
     """An event as handlers see it."""
-    causes = tx.of(Topics).inputs_of([event.id]).get(event.id)
+    return _as_seen(event, tx.of(Topics).inputs_of([event.id]).get(event.id))
+
+
+def _as_seen(event: EventRow, causes: Sequence[int] | None) -> Event:
     cause = ids.encode("inp", causes[0]) if causes else None
     text = ids.encode("evt", event.id)
     return Event(text, event.message_id, event.topic, json.loads(event.payload), from_ms(event.at), cause)
@@ -206,18 +275,9 @@ def event_id_of(attempt: WorkflowRun) -> int | None:
     return ids.number_of("evt", text) if text is not None else None
 
 
-def promote(tx: Transaction, task: TaskRow) -> None:
-    """A task no longer has its turn: the next one with its key does."""
-    tasks = tx.of(Tasks)
-    if tasks.is_held(task):
-        return
-    following = tasks.next_of_key(task.workflow, task.handler, task.key)
-    if following is not None:
-        tasks.save(following._replace(status=READY, updated_at=tx.now))
-
-
-def _end_idle(tx: Transaction, context: Context, jobs: LockedJobs, attempt: WorkflowRun, name: str) -> None:
-    """There is nothing to do for this run."""
-    tx.of(Workflows).change_handler(attempt.workflow, attempt.handler, open_run=None)
-    save_attempt(tx, attempt._replace(phase="committed", status=COMMITTED), attempt)
-    arm_places(tx, context, jobs, name, but=attempt.id)
+def promote(tx: Transaction, *tasks: TaskRow) -> None:
+    """These tasks no longer have their turn: the next ones with their keys do."""
+    for workflow, handler in sorted({(task.workflow, task.handler) for task in tasks}):
+        keys = {task.key for task in tasks if (task.workflow, task.handler) == (workflow, handler)}
+        following = tx.of(Tasks).freed(workflow, handler, keys)
+        tx.of(Tasks).save(*(task._replace(status=READY, updated_at=tx.now) for task in following))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wakeful.store.rows import Rows, Verbs, where
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 
 class EventRow(NamedTuple):
@@ -167,6 +167,11 @@ class Topics(Verbs):
         rows = [(event_id, "reserved", run_id) for event_id in event_ids]
         self._session.update_many("workflow_events", ("id", "status", "run_id"), rows)
 
+    def reserve_each(self, runs: Mapping[int, int]) -> None:
+        """The same of several runs: the run of each event."""
+        rows = [(event_id, "reserved", run_id) for event_id, run_id in runs.items()]
+        self._session.update_many("workflow_events", ("id", "status", "run_id"), rows)
+
     def release(self, run_id: int, now: int) -> int:
         """What the run reserved is pending again."""
         sql = (
@@ -181,9 +186,10 @@ class Topics(Verbs):
         sql = "UPDATE workflow_events SET run_id = ? WHERE run_id = ? AND status = 'reserved'"
         return self._session.execute(sql, (to, run_id))
 
-    def consume(self, run_id: int, now: int) -> None:
-        """Consume what the run reserved. It owns nothing else: released events are free again."""
-        self._session.update_many("workflow_events", ("run_id", "status", "settled_at"), [(run_id, "consumed", now)])
+    def consume(self, *run_ids: int, now: int) -> None:
+        """Consume what the runs reserved. They own nothing else: released events are free again."""
+        rows = [(run_id, "consumed", now) for run_id in run_ids]
+        self._session.update_many("workflow_events", ("run_id", "status", "settled_at"), rows)
 
     def skip(self, event_ids: Sequence[int], now: int, reason: str | None = None) -> int:
         """Mark pending events as skipped."""
@@ -212,16 +218,21 @@ class Topics(Verbs):
     def get(self, event_id: int) -> EventRow | None:
         return self._events.one("WHERE id = ?", event_id)
 
+    def among(self, event_ids: Sequence[int]) -> dict[int, EventRow]:
+        """Those of these events that there are, by id."""
+        return {event.id: event for event in self._events.among("id", event_ids)}
+
     def matching(
         self, workflow: str, topic: str | None, status: str | None, before: int | None, limit: int
     ) -> list[EventRow]:
         """The newest first."""
-        parked = "EXISTS (SELECT 1 FROM workflow_tasks t WHERE t.event_id = workflow_events.id AND t.status = 'parked')"
-        shown = f"CASE WHEN status = 'reserved' AND {parked} THEN 'parked' ELSE status END = ?"
-        of_status = shown if status in ("parked", "reserved") else "status = ?"
-        clause, params = where(
-            [("workflow = ?", workflow), ("topic = ?", topic), (of_status, status), ("id < ?", before)]
-        )
+        parked = "(SELECT event_id FROM workflow_tasks WHERE workflow = ? AND status = 'parked')"
+        of_status: tuple[str, str | tuple[str, ...] | None] = ("status = ?", status)
+        if status == "parked":
+            of_status = (f"status = 'reserved' AND id IN {parked}", workflow)
+        elif status == "reserved":
+            of_status = (f"status = ? AND id NOT IN {parked}", (status, workflow))
+        clause, params = where([("workflow = ?", workflow), ("topic = ?", topic), of_status, ("id < ?", before)])
         return self._events.all(f"{clause} ORDER BY id DESC LIMIT ?", *params, limit)
 
     # -- inputs -------------------------------------------------------------------------------------------------------

@@ -74,19 +74,24 @@ export const regions = $$("[data-region]").map((one) => new Region(one));
 export const touchAll = () => regions.forEach((one) => one.touch());
 
 let skipped = 0;
+let newer = 0;
+let freed = 0;
+// What somebody points at may change for once, because they asked for it.
+export const letGo = () => { freed = performance.now() + 3000; touchAll(); };
 export function swap(id, html) {
   const old = document.getElementById(id);
   const fresh = new DOMParser().parseFromString(html, "text/html").getElementById(id);
-  skipped = 0;
+  skipped = newer = 0;
   if (old && fresh) { merge(old, fresh); tick(); document.dispatchEvent(new CustomEvent("swapped", { detail: old })); }
+  if (newer || document.getElementById(`newer-${id}`)) use((found) => found.offer(old, newer));
   return skipped;
 }
 
 const key = (node) => (node.nodeType === 1 ? node.dataset.id || node.id || null : null);
 const inHand = (node) => node.nodeType === 1 &&
   (node.matches("form, dialog, [data-selection]") || node !== page && node.contains(document.activeElement) && node.matches("[data-id]") ||
-    node.matches("[data-id]:hover") || node.matches("[data-id]") && $("input:checked", node));
-const touched = (list) => list.matches?.("[data-list]") && (list.matches(":hover, :focus-within") || $("input:checked", list));
+    performance.now() > freed && node.matches("[data-id]:hover") || node.matches("[data-id]") && $("input:checked", node));
+const touched = (list) => performance.now() > freed && list.matches?.("[data-list]") && (list.matches(":hover, :focus-within") || $("input:checked", list));
 const flash = (node) => { node.classList?.remove("fresh"); void node.offsetWidth; node.classList?.add("fresh"); };
 
 // What differs at the end of a text, so that a selection at its beginning stays.
@@ -105,7 +110,7 @@ function merge(old, fresh) {
   let at = old.firstChild;
   for (const wanted of [...fresh.childNodes]) {
     const same = key(wanted) ? known.get(key(wanted)) : at && !key(at) && at.nodeName === wanted.nodeName ? at : null;
-    if (!same && still && key(wanted)) { skipped++; continue; }
+    if (!same && still && key(wanted)) { skipped++; newer++; continue; }
     if (!same) { old.insertBefore(wanted, at); if (key(wanted)) flash(wanted); continue; }
     if (same !== at && !still) old.insertBefore(same, at);
     if (same === at || !still) at = same.nextSibling;
@@ -230,7 +235,7 @@ export const tellThere = (place, ...said) => { sessionStorage.setItem("wakeful-t
 
 // What buttons and keys do, dialogs and the results of find are loaded when they are first wanted.
 const more = () => import(page.dataset.more);
-const use = (how) => more().then(how, () => tell(UNREACHED));
+function use(how) { more().then(how, () => tell(UNREACHED)); }
 export const askFirst = async (...given) => (await more()).askFirst(...given);
 
 document.addEventListener("click", (event) => {
@@ -239,6 +244,12 @@ document.addEventListener("click", (event) => {
 });
 
 $("form.find input")?.addEventListener("focus", more, { once: true });
+document.addEventListener("focusin", ({ target }) => {
+  const mark = target.closest(".tl td.cut a");
+  if (!mark) return;
+  more();
+  write($("[data-aloud]"), `${$("th", mark.closest("tr")).textContent.trim()}: ${mark.getAttribute("aria-label")}`);
+});
 
 // -- keys: what they do is loaded with the first one --
 

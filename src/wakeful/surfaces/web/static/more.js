@@ -1,15 +1,15 @@
 // What buttons do, dialogs, the list of keys, and the results of find: loaded when they are first wanted.
 
-import { $, $$, call, hold, KEPT, make, quiet, tell, tellThere, touchAll } from "DASHBOARD";
+import { $, $$, call, hold, KEPT, letGo, make, quiet, tell, tellThere, touchAll, write } from "DASHBOARD";
 
 const dialog = document.getElementById("dialog");
-export function askFirst(title, { note, confirm, yes, from, lines = [] }) {
+export function askFirst(title, { note, must, confirm, yes, from, lines = [] }) {
   return new Promise((resolve) => {
     const fields = {};
-    const field = (name, label, required) => make("label", { textContent: `${label} ` }, (fields[name] = make("input", { name, required, autocomplete: "off" })));
+    const field = (name, label, required = false) => make("label", { textContent: `${label} ` }, (fields[name] = make("input", { name, required, autocomplete: "off" })));
     dialog.replaceChildren(make("form", { method: "dialog" }, make("h2", { id: "dialog-title", textContent: title }),
       ...lines.map((text) => make("p", { textContent: text })),
-      ...(note === undefined ? [] : [field("note", note || "Note", false)]),
+      ...(note === undefined ? [] : [field("note", note || "Note", must)]),
       ...(confirm === undefined ? [] : [field("confirm", `Type ${confirm} to go on`, true)]),
       make("div", { className: "acts" }, make("button", { type: "button", className: "btn bare", textContent: "Back", onclick: () => dialog.close("no") }),
         make("button", { className: "btn solid", value: "yes", textContent: yes }))));
@@ -26,12 +26,12 @@ export function askFirst(title, { note, confirm, yes, from, lines = [] }) {
 // -- actions --
 
 // A button says what it does: data-do="POST /api/jobs/a/pause", data-body='{…}', data-say="Paused a", and where it asks
-// before: data-ask, data-note (asks for a note), data-confirm (must be typed).
+// before: data-ask, data-note (asks for a note; it must be given where data-as says what it is sent as), data-confirm (must be typed).
 export async function act(button) {
   const { ask, note, confirm, body, say, then } = button.dataset;
   const [method, path] = button.dataset.do.split(" ");
   const yes = button.textContent.trim();
-  const typed = ask === undefined && note === undefined ? {} : await askFirst(ask || yes, { note, confirm, yes, from: button });
+  const typed = ask === undefined && note === undefined ? {} : await askFirst(ask || yes, { note, must: button.dataset.as !== undefined, confirm, yes, from: button });
   if (!typed) return;
   button.disabled = true;
   const given = body === undefined ? undefined : { ...JSON.parse(body), ...(typed.note ? { [button.dataset.as || "note"]: typed.note } : {}) };
@@ -39,7 +39,7 @@ export async function act(button) {
   button.disabled = false;
   if (done.ok && then) return tellThere(then, say, done.action);
   tell(done.ok ? say || "Done." : done.error, done.ok ? done.action : null);
-  touchAll();
+  letGo();
 }
 export async function undo() {
   const latest = sessionStorage.getItem(KEPT);
@@ -48,6 +48,15 @@ export async function undo() {
   const done = await call("POST", `/api/actions/${encodeURIComponent(latest)}/undo`);
   tell(done.ok ? `Undone: ${done.said.restored.slice(0, 3).join(", ")}${done.said.count > 3 ? ` and ${done.said.count - 3} more` : ""}.` : done.error);
   touchAll();
+}
+
+// New rows of a list that somebody is about to use wait until they ask for them.
+export function offer(region, number) {
+  const id = `newer-${region.id}`;
+  const pill = document.getElementById(id);
+  if (!number) return pill?.remove();
+  if (!pill) region.before(make("button", { id, className: "btn newer", type: "button", onclick: letGo }));
+  write(document.getElementById(id), `${number} new`);
 }
 
 // -- find --
@@ -75,6 +84,16 @@ $("form.find")?.addEventListener("keydown", (event) => {
   if (event.key === "Escape") { hits.hidden = true; asked.focus(); }
 });
 document.addEventListener("focusin", (event) => { if (hits && !event.target.closest("form.find")) hits.hidden = true; });
+
+// -- the timeline: arrows go from mark to mark, and a line says where one is --
+
+document.addEventListener("keydown", (event) => {
+  const steps = { ArrowRight: 1, ArrowLeft: -1 };
+  if (!steps[event.key] || !event.target.closest(".tl a")) return;
+  const marks = $$(".tl td.cut a");
+  const next = marks[marks.indexOf(event.target.closest("a")) + steps[event.key]];
+  if (next) { event.preventDefault(); next.focus(); }
+});
 
 // -- keys --
 

@@ -57,7 +57,16 @@ document.addEventListener("click", async (event) => {
   preview();
   touchAll();
 });
-if (bar()) preview();
+if (bar()) {
+  // Somebody who comes back finds what they had selected.
+  const kept = `wakeful-selected ${location.search}`;
+  if (performance.getEntriesByType("navigation")[0]?.type === "back_forward") {
+    const before = JSON.parse(sessionStorage.getItem(kept) || "[]");
+    for (const one of boxes()) one.checked = before.includes(one.value);
+  }
+  addEventListener("pagehide", () => sessionStorage.setItem(kept, JSON.stringify(names())));
+  preview();
+}
 for (const one of $$("form.filters select")) one.addEventListener("change", () => one.form.requestSubmit());
 
 // -- the form of a job --

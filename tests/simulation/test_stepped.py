@@ -1,0 +1,48 @@
+"""Whatever happens to its process, its code and its people, a handler does each step of each event once, key by key."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.simulation.invariants import Broken
+from tests.simulation.stepped import Stepped
+from tests.simulation.world import live
+from wakeful.domains.workflows.steps import ending, taking
+from wakeful.domains.workflows.steps.tables import Tasks
+
+FIRST, SEEDS, GROUPS = 70_000, 12, 3
+
+
+@pytest.mark.promise("X32")
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_no_fault_makes_a_handler_with_steps_lose_or_repeat_a_step(group: int) -> None:
+    done = deaths = helped = 0
+    for seed in range(FIRST + group, FIRST + SEEDS, GROUPS):
+        world = live(seed, steps=50, kind=Stepped)
+        done, deaths, helped = done + len(world.done), deaths + world.deaths, helped + world.helped
+    assert done > 50
+    assert deaths > 2
+    assert helped > 5
+
+
+def test_a_cut_off_step_that_is_not_doubted_is_found(monkeypatch) -> None:
+    def trust(tasks: Tasks, event_id: int) -> int:
+        sql = "DELETE FROM workflow_steps WHERE event_id = ? AND status = 'running'"
+        return tasks._session.execute(sql, (event_id,))
+
+    monkeypatch.setattr(Tasks, "doubt_steps", trust)
+    with pytest.raises(Broken, match="X32"):
+        _live_all()
+
+
+def test_a_key_whose_turn_is_lost_is_found(monkeypatch) -> None:
+    monkeypatch.setattr(ending, "promote", lambda *_: None)
+    monkeypatch.setattr(taking, "promote", lambda *_: None)
+    monkeypatch.setattr("wakeful.domains.workflows.steps.recording.promote", lambda *_: None)
+    with pytest.raises(Broken, match="nobody has it"):
+        _live_all()
+
+
+def _live_all() -> None:
+    for seed in range(FIRST, FIRST + SEEDS):
+        live(seed, steps=50, kind=Stepped)
