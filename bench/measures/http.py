@@ -30,6 +30,7 @@ class Answering(NamedTuple):
 
     port: int
     token: str
+    pid: int
 
 
 @contextmanager
@@ -47,10 +48,10 @@ def serving(folder: Path) -> Iterator[Answering]:
             time.sleep(0.05)
         token = re.search(r"the admin token is in (\S+)", said.read_text(encoding="utf-8"))
         assert token is not None
-        yield Answering(int(found[1]), Path(token[1]).read_text(encoding="ascii").strip())
+        yield Answering(int(found[1]), Path(token[1]).read_text(encoding="ascii").strip(), process.pid)
     finally:
         os.killpg(process.pid, signal.SIGTERM)
-        process.wait(15)
+        process.wait(60)
 
 
 def asking(server: Answering, folder: Path, seconds: float) -> list[subprocess.Popen[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import tempfile
 import time
 from functools import partial
@@ -60,7 +61,8 @@ def measure(plan: Plan) -> list[Table]:
 def _table(plan: Plan, store: str, url: str, folder: Path, size: tuple[int, int, float]) -> Table:
     """One store: filled, then served while jobs run in it."""
     jobs, runs, seconds = size
-    columns = [Column("p50", "p50 ms", "less"), Column("p95", "p95 ms", "less"), Column("count", "answers")]
+    columns = [Column("p50", "p50 ms", "less"), Column("p95", "p95 ms", "less")]
+    columns += [Column("cpu", "server's CPU ms", "less"), Column("count", "answers")]
     title = f"Pages with {jobs:,} jobs and {runs:,} runs on {store}, {PULSES} of them a second"
     table = Table(f"pages-{store.lower()}", title, columns, ours="", section="record")
     asyncio.run(fill(url, jobs, runs))
@@ -77,10 +79,18 @@ def _table(plan: Plan, store: str, url: str, folder: Path, size: tuple[int, int,
 def asked(server: Answering, path: str, folder: Path, seconds: float) -> Run:
     """How long a page takes, one request after the other; the first ones warm up."""
     ask(server.port, server.token, path, time.time() + 0.5, folder / "stop", accept="text/html")
+    before = cpu_s(server.pid)
     seen = ask(server.port, server.token, path, time.time() + seconds, folder / "stop", accept="text/html")
+    spent = cpu_s(server.pid) - before
     took = [one * 1000 for _, one in seen]
     found = spread(took)
-    return {"p50": found["p50_ms"], "p95": found["p95_ms"], "count": len(took)}
+    return {"p50": found["p50_ms"], "p95": found["p95_ms"], "cpu": 1000 * spent / len(took), "count": len(took)}
+
+
+def cpu_s(pid: int) -> float:
+    """Processor time of a process, in seconds."""
+    fields = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
 
 
 async def fill(url: str, jobs: int, runs: int) -> None:

@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 
 from wakeful.counting import counted
 from wakeful.surfaces.web.assets import address
+from wakeful.surfaces.web.shapes import said
 from wakeful.triggers.moments import from_ms, iso, to_ms
 from wakeful.triggers.zones import place_named
 
@@ -55,7 +56,7 @@ def environment() -> jinja2.Environment:
         "number": number,
     }
     found.tests["has_word"] = lambda one: hasattr(one, "word")
-    found.globals |= {"asset": address, "icon": icon}
+    found.globals |= {"asset": address, "icon": icon, "said": said}
     return found
 
 

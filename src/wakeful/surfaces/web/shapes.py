@@ -15,6 +15,7 @@ class Look(NamedTuple):
     word: str
 
 
+LONGEST_SAID = 2_000
 OUTCOMES = {
     "success": Look("ok", "ok", "success"),
     "noop": Look("noop", "", "nothing to do"),
@@ -45,6 +46,17 @@ def look_of_run(run: Run) -> Look:
     if run.outcome is not None:
         return OUTCOMES[run.outcome]
     return OPEN.get(run.status, OPEN["queued"])
+
+
+def said(run: Run) -> str:
+    """What a list shows of a run: its error, else what an agent replied, else the last line it printed."""
+    if run.error:
+        return run.error
+    output = run.output
+    if isinstance(output, dict):
+        output = next((output[name] for name in ("reply", "output", "text") if isinstance(output.get(name), str)), None)
+    lines = output[-LONGEST_SAID:].strip().splitlines() if isinstance(output, str) else []
+    return "" if not lines else lines[-1] if run.kind == "command" else " ".join(lines)
 
 
 def look_of_job(job: Job) -> Look:

@@ -13,6 +13,7 @@ from wakeful.kernel.views.lately import Lately
 
 TALLEST, SHORTEST, QUIET_HEIGHT, DEPTH = 14, 3, 2, 7
 BASE, STEP = 15, 6
+FEWEST = 20  # bars that there is room for, so that a few are not wide
 BAD = ("error", "timeout", "crashed", "unknown")
 STILL = ("noop", "skipped", "deferred", "cancelled")
 
@@ -61,7 +62,7 @@ def durations(
     `edits` are changes of the job: before which run, and in words.
     """
     top = max(1, (most or 1) * 1.6)
-    share = 100 / max(1, len(runs))
+    share = 100 / max(FEWEST, len(runs))
     parts = [
         Markup('<line class="p" x2="100%" y1="{0}" y2="{0}"/>').format(_height(level, top))
         for level in (usual, most)

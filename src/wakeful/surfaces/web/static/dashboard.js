@@ -247,7 +247,7 @@ $("form.find input")?.addEventListener("focus", more, { once: true });
 document.addEventListener("focusin", ({ target }) => {
   const mark = target.closest(".tl td.cut a");
   if (!mark) return;
-  more();
+  more().catch(() => {}); // without it, the line is written all the same
   write($("[data-aloud]"), `${$("th", mark.closest("tr")).textContent.trim()}: ${mark.getAttribute("aria-label")}`);
 });
 
