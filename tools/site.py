@@ -3,7 +3,8 @@
 python -m tools.site           # also: make site
 
 The pages stay where they are in the repository, so that their links hold on the site as well; the README is its first
-page, and the table in its section Documentation is the navigation. Nothing on the site comes from elsewhere.
+page, and docs/README.md, which lists the others in the order in which they are read, is the navigation. Nothing on the
+site comes from elsewhere.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "build" / "site"
 FOLDERS = ("docs", "examples", "requirements")
 FILES = ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE")
-ROW = re.compile(r"^\| (?P<group>[^|]+) \| (?P<pages>\[.*) \|$", re.MULTILINE)
+INDEX = ROOT / "docs" / "README.md"
+GROUP = re.compile(r"^## (?P<group>.+)\n(?P<pages>(?:(?!## ).*\n)*)", re.MULTILINE)
 LINK = re.compile(r"\[(?P<title>[^\]]+)\]\((?P<path>[^)#]+)\)")
 LINK_TO_README = re.compile(r"\(((?:[\w.-]+/)*)README\.md(#[^)]*)?\)")
 CONFIGURATION = """
@@ -70,13 +72,16 @@ class Page(NamedTuple):
     path: str
 
 
-def navigation(readme: str) -> dict[str, list[Page]]:
-    """The pages in each group of the README's table."""
-    table = readme.partition("## Documentation")[2]
+def navigation(index: str) -> dict[str, list[Page]]:
+    """The pages that the index lists below each heading."""
     return {
-        row["group"].strip(): [Page(link["title"], link["path"]) for link in LINK.finditer(row["pages"])]
-        for row in ROW.finditer(table)
+        row["group"]: [Page(link["title"], _from_the_root(link["path"])) for link in LINK.finditer(row["pages"])]
+        for row in GROUP.finditer(index)
     }
+
+
+def _from_the_root(path: str) -> str:
+    return path.removeprefix("../") if path.startswith("../") else f"docs/{path}"
 
 
 def lay_out(folder: Path) -> None:
@@ -86,6 +91,7 @@ def lay_out(folder: Path) -> None:
     for name in FILES:
         shutil.copy(ROOT / name, folder / name)
     shutil.copy(ROOT / "README.md", folder / "index.md")
+    (folder / "docs" / "README.md").rename(folder / "docs" / "index.md")
     for page in sorted(folder.rglob("*.md")):
         text = page.read_text(encoding="utf-8")
         page.write_text(LINK_TO_README.sub(_index, text), encoding="utf-8")
@@ -114,8 +120,8 @@ def _list_files(folder: Path) -> None:
 
 def configuration() -> str:
     """What the generator is given."""
-    groups = navigation((ROOT / "README.md").read_text(encoding="utf-8"))
-    entries: list[dict[str, object]] = [{"Wakeful": "index.md"}]
+    groups = navigation(INDEX.read_text(encoding="utf-8"))
+    entries: list[dict[str, object]] = [{"Wakeful": "index.md"}, {"All pages": "docs/index.md"}]
     entries += [
         {group: [{page.title[:1].upper() + page.title[1:]: page.path} for page in pages]}
         for group, pages in groups.items()

@@ -43,6 +43,7 @@ SchedulerError
 ├── StoreError                                  the database: operator's turn
 │   ├── StoreLocked                             another server holds it
 │   ├── StoreUnusable                           not a database, foreign, newer, corrupt or read-only
+│   │   ├── StoreMissing                        a database in which no store was made yet
 │   │   └── StoreGone                           its file was removed or replaced while it was in use
 │   ├── StoreRefused                            it does not accept what was to be written
 │   ├── StoreUnreachable                        the server does not answer, or not us; we go on when it does
@@ -361,6 +362,10 @@ class StoreUnusable(StoreError):
     """The file or server is not a Wakeful store this version can use."""
 
     code = "store_unusable"
+
+
+class StoreMissing(StoreUnusable):
+    """There is no store in that database yet."""
 
 
 class StoreGone(StoreUnusable):

@@ -100,9 +100,7 @@ def looked_up(reference: str, folder: Path, known: Mapping[str, str], named_by: 
             raise InvalidSetting(f"needs the file {path}, which cannot be read ({reason(error)}).") from None
         raise InvalidSetting(f"needs the file {path}, which is not used because {doubt}: {ADVICE}.")
     if not VARIABLE.fullmatch(reference):
-        raise InvalidSetting(
-            f"has ${{{reference}}}: write ${{NAME}}, ${{file:/path}}, or $${{ for the signs themselves."
-        )
+        raise InvalidSetting(f"has ${{{reference}}}: write ${{NAME}}, ${{file:/path}}, or $${{ for a literal ${{.")
     if reference not in known:
         raise InvalidSetting(f"needs ${{{reference}}}, which is not set: set it in the environment or in env_file.")
     return known[reference]

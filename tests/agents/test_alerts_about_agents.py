@@ -43,3 +43,24 @@ async def test_an_alert_about_a_budget_has_the_agent_as_its_title(scene, agents)
             await scheduler.agents.request_wake("a")
             await scene.sleep(5)
         assert phone.titles == ["a: budget"]
+
+
+@pytest.mark.promise("X5")
+@pytest.mark.parametrize(("to", "after", "titles"), [
+    ("phone", 1, ["a.tick: failing"]), ("phone", 2, ["a.tick: error"]), ("other", 1, ["a.tick: error"]),
+])  # fmt: skip
+@virtual
+async def test_a_failure_is_told_once_to_one_place(scene, agents, to, after, titles):
+    def fail(_):
+        raise RuntimeError("no answer")
+
+    agents.act, phone = fail, Phone(scene)
+    plan = {"a": agent(deliver="phone", schedules={"tick": {"manual": True, "prompt": "x", "retry": 0}})}
+    async with agents.scheduler_with(plan) as scheduler:
+        scheduler.connectors.register("phone", phone)
+        scheduler.connectors.register("other", Phone(scene))
+        await configure(scheduler, to=to, after=after)
+        await scheduler.start()
+        await scheduler.run_job("a.tick")
+        await scene.sleep(5)
+        assert phone.titles == titles

@@ -325,3 +325,58 @@ async def test_a_pattern_that_an_older_version_stored_and_that_is_refused_now_ma
         assert [turn.schedule for turn in agents.turns] == ["rest"]
         assert "a.old: no message matches, because chat.match has a lookahead or lookbehind" in caplog.text
         assert (await Sender(scheduler).client.get("/healthz")).status_code == 200
+
+
+class Named(Phone):
+    """A connector that keeps titles, too."""
+
+    def __init__(self, scheduler, name="phone"):
+        self.sent = []
+        scheduler.connectors.register(name, lambda one: self.sent.append((one.to, one.title, one.text)))
+
+
+@pytest.mark.parametrize(("others", "title"), [((), None), (("b",), "a")])
+@virtual
+async def test_a_reply_says_who_speaks_only_where_several_agents_listen(scene, agents, others, title):
+    agents.act = lambda turn: "Good morning."
+    plan = {name: agent(schedules={"ask": {"chat": {"match": f"^/{name} "}}}) for name in ("a", *others)}
+    async with agents.scheduler_with(plan) as scheduler:
+        phone = Named(scheduler)
+        await scheduler.start()
+        await write(scheduler, "/a hello")
+        await scene.sleep(5)
+        assert phone.sent == [("42", title, "Good morning.")]
+
+
+@pytest.mark.promise("X7")
+@virtual
+async def test_who_writes_to_an_agent_over_budget_is_told_why_and_until_when(scene, agents):
+    plan = {"a": agent(schedules={"talk": {"chat": True}}, budget={"runs_per_day": 1})}
+    async with agents.scheduler_with(plan) as scheduler:
+        phone = Phone(scheduler)
+        await scheduler.start()
+        for text in ("one", "two", "three"):
+            await write(scheduler, text)
+            await scene.sleep(5)
+        waits = [text for _, text in phone.sent[1:]]
+        assert len(agents.turns) == 1
+        assert len(waits) == 2
+        assert all(text.startswith("Your message waits: a is over budget: 1 of 1 run") for text in waits)
+        assert all(re.search(r"it waits until .*00:\d\d:\d\d UTC", text) for text in waits)
+        await scene.until(at(days=1, hours=1))
+        assert len(agents.turns) == 2  # the second message, on the next day
+        assert len(phone.sent) == 4
+
+
+@virtual
+async def test_who_writes_to_a_paused_schedule_is_told(scene, agents):
+    async with agents.scheduler_with({"a": agent(schedules={"talk": {"chat": True}})}) as scheduler:
+        phone = Phone(scheduler)
+        await scheduler.start()
+        await scheduler.pause_job("a.talk")
+        await write(scheduler, "Hello")
+        await scene.sleep(5)
+        assert phone.sent == [("42", "Your message waits: a.talk is paused until somebody resumes it.")]
+        await scheduler.resume_job("a.talk")
+        await scene.sleep(5)
+        assert len(agents.turns) == 1

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.terminal import Terminal
+from tools import keys
 from tools.presets import PAGE, render
 from wakeful.config.loading import load
 
@@ -52,3 +53,12 @@ def test_the_first_agent_answers_as_shown(tmp_path):
 
 def test_the_page_of_presets_is_what_they_say():
     assert PAGE.read_text(encoding="utf-8") == render(), "docs/presets.md is out of date: run python -m tools.presets"
+
+
+def test_the_page_of_keys_is_what_the_schema_says():
+    page = keys.PAGE.read_text(encoding="utf-8")
+    assert page == keys.render(), "docs/keys.md is out of date: run python -m tools.keys"
+    schedules = page.split("## Schedules of agents\n")[1]
+    rows = re.findall(r"^\| `(\w+)` \|.*\| (.*) \|$", schedules, re.MULTILINE)
+    assert {name for name, _ in rows} >= {"model", "timeout", "manual", "env", "prompt"}
+    assert [name for name, meaning in rows if not meaning.strip()] == []

@@ -209,3 +209,30 @@ async def test_a_schedule_beside_the_file_takes_the_same_options_and_follows_its
         hook = {"deliver": {"to": "ci", "on": "failure"}}
         new = await scheduler.look(lambda tx: added_schedule(tx, "a", "a.y", Every("1h"), prompt="x", options=hook))
         assert ("deliver" in new.payload, new.options["deliver"]) == (False, hook["deliver"])
+
+
+def test_a_schedule_has_a_model_and_variables_of_its_own(tmp_path):
+    runner = {"preset": "claude", "model": "haiku", "env": ["A=1"]}
+    schedules = {"deep": {"manual": True, "prompt": "x", "model": "opus", "env": ["B=2"]}, "quick": {"manual": True}}
+    found = entries_of({"a": agent(runner=runner, schedules=schedules)}, tmp_path, "UTC")
+    called = {entry.new.name: entry.new.payload["runner"] for entry in found}
+    assert {name: (one["model"], one["env"]) for name, one in called.items()} == {
+        "a.deep": ("opus", ["A=1", "B=2"]),
+        "a.quick": ("haiku", ["A=1"]),
+        "a.wake": ("haiku", ["A=1"]),
+    }
+
+
+@pytest.mark.parametrize(
+    ("runner", "schedule", "said"),
+    [
+        ({"preset": "scripted", "args": ["./a"]}, {"model": "opus"}, "model"),
+        ({"url": "http://127.0.0.1:3000"}, {"model": "opus"}, "model is for programs"),
+        ({"python": PLACE}, {"env": ["A=1"]}, "env is for programs"),
+        ({"preset": "claude"}, {"model": "opus", "target": "main"}, "model goes to the agent"),
+    ],
+)
+def test_what_a_schedule_says_about_its_calls_must_be_possible(tmp_path, runner, schedule, said):
+    plan = {"a": agent(runner=runner, schedules={"tick": {"every": "1h", "prompt": "x", **schedule}})}
+    with pytest.raises(InvalidJob, match=f"agents.a.schedules.tick.{said}"):
+        entries_of(plan, tmp_path, "UTC")

@@ -51,7 +51,7 @@ async def test_repeated_failures_are_announced_once_repeated_after_the_cooldown_
         ("failing", "closed"),
     ]
     assert phone.times == [at(0, 40), at(1, 40), at(2, 40), at(3)]
-    assert phone.titles == ["backup: failing", *["backup: failing again"] * 2, "backup: failing is over"]
+    assert phone.titles == ["backup: failing", *["backup: failing again"] * 2, "backup: resolved (failing)"]
     first, last = phone.texts[0], phone.texts[-1]
     assert "This has happened 4 times since 2026-01-01 00:40 UTC." in phone.texts[1]
     assert "Open since 2026-01-01 00:40 UTC, for " in last

@@ -224,5 +224,8 @@ def test_the_log_has_neither_the_query_nor_a_path_that_is_a_secret(caplog):
     with caplog.at_level(logging.DEBUG, "wakeful.access"):
         Caller(method="GET", path="/ping/PLANTED", query=b"token=PLANTED")
         Caller(method="GET", path="/api/jobs", query=b"token=PLANTED")
-    assert [record.getMessage().split()[1] for record in caplog.records] == ["/ping/***", "/api/jobs"]
+        Caller(method="POST", path="/hooks/reporter/deploy", query=b"token=PLANTED")  # which one was refused
+        Caller(method="POST", path="/hooks/PLANTED")
+    paths = [record.getMessage().split()[1] for record in caplog.records]
+    assert paths == ["/ping/***", "/api/jobs", "/hooks/reporter/deploy", "/hooks/***"]
     assert "PLANTED" not in caplog.text

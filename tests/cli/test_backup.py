@@ -42,6 +42,19 @@ def test_a_backup_is_restored_paused_and_goes_on_when_a_person_says_so(wakeful, 
 
 
 @pytest.mark.usefixtures("stocked")
+def test_a_backup_says_as_many_jobs_as_status_counts(wakeful, store):
+    async def register():
+        async with Scheduler(f"sqlite:///{store}") as scheduler:
+            scheduler.connectors.register("phone", print)
+            await scheduler.start()
+
+    asyncio.run(register())  # a connector has a job of its own, which nobody listed
+    assert len(wakeful("list", "--internal", "--json").json) == 3
+    assert wakeful("backup", "saved.db").out.startswith("Copied 2 jobs")
+    assert "jobs    2 (" in wakeful("status").out
+
+
+@pytest.mark.usefixtures("stocked")
 def test_a_store_that_holds_something_is_not_written_over(wakeful):
     wakeful("backup", "saved.db")
     again = wakeful("backup", "saved.db")

@@ -11,7 +11,13 @@ import pytest
 from wakeful.surfaces.cli import command_tree
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
-BLOCKS = re.findall(r"```console\n\$ (wakeful [^\n]+)\n(.*?)```", PAGE, re.DOTALL)
+STEPS = re.findall(
+    r"this is `([\w.]+)`[^\n]*:\n\n```\w+\n(.*?)```|```console\n\$ (wakeful [^\n]+)\n(.*?)```",
+    PAGE,
+    re.DOTALL | re.IGNORECASE,
+)
+"""In the order of the page: a file and its content, or a command and what it shows."""
+IDS = re.compile(r"\b(?:wrk|dlv)_[0-9a-z]{13}\b")
 
 
 def commands():
@@ -26,7 +32,7 @@ def commands():
 def section(name):
     """What the page says about a command: from its heading to the next."""
     _, _, after = PAGE.partition(f"\n### {name.split()[0]}\n")
-    return after.partition("\n#")[0]
+    return re.split(r"\n##+ ", after, maxsplit=1)[0]
 
 
 @pytest.mark.parametrize(
@@ -60,12 +66,22 @@ def first_words(text, *, wrapped=False):
     return [re.sub(r"_[0-9a-z]{13}", "_", word) for word in words]
 
 
-def test_what_the_page_shows_is_what_happens(wakeful, monkeypatch):
+def write(file, content):
+    file.write_text(content)
+    file.chmod(0o755 if file.suffix == ".sh" else 0o644)
+
+
+def test_what_the_page_shows_is_what_happens(wakeful, here, monkeypatch):
     monkeypatch.setenv("COLUMNS", "400")  # a line is wrapped by the length of the times in it, which varies
-    assert len(BLOCKS) > 15
-    for line, shown in BLOCKS:
-        answer = wakeful(*shlex.split(line)[1:])
+    assert len(STEPS) > 60
+    known: dict[str, str] = {}  # ids of the page, and those that there are
+    for name, content, line, shown in STEPS:
+        if name:
+            write(here / name, content)
+            continue
+        answer = wakeful(*shlex.split(IDS.sub(lambda found: known.get(found[0], found[0]), line))[1:])
         wrapped = shlex.split(line)[1] == "explain"
         said = set(first_words(answer.out, wrapped=wrapped) + first_words(answer.err))
         assert set(first_words(shown, wrapped=wrapped)) <= said, line
         assert (answer.code == 0) == ("Error:" not in shown and "✗" not in shown), line
+        known.update(zip(IDS.findall(shown), IDS.findall(answer.out), strict=False))

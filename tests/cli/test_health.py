@@ -8,7 +8,7 @@ import pytest
 
 from wakeful.console.opening import now_ms
 from wakeful.console.place import find_place
-from wakeful.surfaces.cli.doctor import examine
+from wakeful.surfaces.cli.doctor import Doubts, Inside, _server, examine
 from wakeful.surfaces.cli.health import _with_cut_off
 
 
@@ -207,6 +207,22 @@ def test_the_doctor_and_check_say_where_nobody_is_notified_of_failures(wakeful, 
     (here / "wakeful.yaml").write_text(file)
     assert nobody in wakeful("check").err
     assert wakeful("apply").code == 0
-    assert nobody in wakeful("doctor").out
+    assert "alerts are sent to nobody" in wakeful("doctor").out
     (here / "wakeful.yaml").write_text(f"{file}connectors: {{out: {{type: log}}}}\nalerts: {{to: out}}\n")
     assert nobody not in wakeful("check").err
+
+
+def test_doctor_finds_a_configuration_that_no_server_would_take(wakeful, here):
+    (here / "wakeful.yaml").write_text("jobs:\n  x: {evry: 5m, command: [ls]}\n")
+    found = wakeful("doctor")
+    assert found.code == 1
+    said = " ".join(found.out.split())
+    assert "✗ settings" in said
+    assert "has 1 mistake, line 2: There is no key 'evry' in jobs.x. Did you mean 'every'?" in said
+    (here / "wakeful.yaml").write_text("jobs:\n  x: {every: 5m, command: [ls]}\n")
+    assert "✓ settings" in wakeful("doctor").out
+
+
+def test_doctor_names_every_node_that_runs_jobs():
+    inside = Inside(0, 0, [], [], {"pid": 7}, 0, [], [], 0, Doubts(0, []), nodes=("north", "south"))
+    assert _server(inside).found == "2 nodes running: north, south"

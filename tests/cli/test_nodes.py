@@ -200,3 +200,12 @@ def test_a_run_by_hand_is_a_node_too_while_it_lasts(wakeful, here):
     (node,) = wakeful("node", "list", "--all", "--json").json
     assert node["state"] == "stopped"
     assert node["name"].startswith("cli:")
+
+
+def test_a_database_without_a_store_is_an_answer_and_no_error(wakeful):
+    url = postgres_url()
+    found = wakeful("status", "--db", url)
+    assert (found.code, "nothing is scheduled yet" in found.out, "(none yet)" in found.out) == (0, True, True)
+    assert wakeful("status", "--db", url, "--json").json["exists"] is False
+    assert "No jobs" in wakeful("list", "--db", url).out
+    assert "none yet" in wakeful("doctor", "--db", url).out

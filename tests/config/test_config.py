@@ -120,7 +120,7 @@ def test_words_mean_what_they_look_like(write):
         ),
         ("server: {port: abc}", [(1, "server.port must be a whole number, not 'abc'.")]),
         ("server: {port: 70000}", [(1, "server.port must be at most 65535, not 70000.")]),
-        ("server: 3", [(1, "server must be a section with keys of its own, not 3.")]),
+        ("server: 3", [(1, "server must be a section with keys of its own, such as {port: 7878}, not 3.")]),
         ("server: {allowed_hosts: x}", [(1, "server.allowed_hosts must be a list, not 'x'.")]),
         ("limits: {max_running: 0}", [(1, "limits.max_running must be at least 1, not 0.")]),
         ("store: 5", [(1, "store must be a text, not 5.")]),
@@ -234,7 +234,7 @@ def test_an_env_file_is_read_and_the_environment_comes_first(write):
         ("store: ${NOPE}", "store needs ${NOPE}, which is not set: set it in the environment or in env_file."),
         (
             "server:\n  host: '${a b}'",
-            "server.host has ${a b}: write ${NAME}, ${file:/path}, or $${ for the signs themselves.",
+            "server.host has ${a b}: write ${NAME}, ${file:/path}, or $${ for a literal ${.",
         ),
     ],
 )

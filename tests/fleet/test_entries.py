@@ -112,7 +112,7 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
                     "command.1",
                     (
                         "jobs.job.command.1 has ${HOME}, which a job may have in env alone, where it is not stored: "
-                        "write $${HOME} for the signs themselves."
+                        "write $${HOME} where the text itself is meant."
                     ),
                 )
             ],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import re
 
+import pytest
+
 import wakeful
 from tests.house.test_standard_library_alone import PROGRAM, run_python
 
@@ -22,6 +24,8 @@ FOR_OTHERS = {
     "scheduler.callbacks", "scheduler.loop_thread", "scheduler.requests", "scheduler.server_side", "sync", "testing",
     "triggers.cron.days", "triggers.cron.fields", "triggers.cron.timetable", "triggers.cron.words",
 }  # fmt: skip
+#: What runs jobs, and nothing that adds or lists them.
+FOR_RUNNING = {"kernel.loop.loop", "kernel.loop.handlers", "kernel.loop.sweep", "kernel.cluster.membership"}
 #: The first file of a domain declares it, and is loaded with the first scheduler.
 ROOMS = re.compile(r"(domains\.\w+|surfaces|config|console|routing)\.")
 DECLARED = {
@@ -48,8 +52,18 @@ def test_a_program_that_runs_a_job_loads_nothing_that_explains_lists_or_serves()
     assert {name for name in found if ROOMS.match(name)} - DECLARED == set()
 
 
+@pytest.mark.parametrize("words", [["list"], ["status"], ["add", "two", "--every", "1h", "--", "true"]])
+def test_a_short_command_loads_neither_the_engine_nor_what_agents_are(tmp_path, words):
+    store = ["--db", str(tmp_path / "w.db")]
+    first = [*store, "add", "one", "--every", "1h", "--", "true"]
+    run_python(f"from wakeful.surfaces.cli import main\nassert main({first}) == 0\n")
+    found = loaded(f"from wakeful.surfaces.cli import main\nassert main({[*store, *words]}) == 0\n")
+    assert found & (FOR_RUNNING | {"domains.agents.runners", "triggers.sentences.reading"}) == set()
+    assert "scheduler.core" in found
+
+
 def test_every_module_named_here_is_one():
-    for name in sorted(FOR_PEOPLE | FOR_OTHERS | DECLARED):
+    for name in sorted(FOR_PEOPLE | FOR_OTHERS | FOR_RUNNING | DECLARED):
         assert importlib.import_module(f"wakeful.{name}")
 
 

@@ -173,13 +173,14 @@ class Hasty(Plot):
 
     async def change(self, ctx: Any, data: Any) -> None:
         seconds = 1 if self.calm else self.rng.choice((1, 20))
+        left = 5 if self.calm else self.rng.choice((0, 5, 5))  # 0: their time is over
 
         async def post() -> None:
             await asyncio.sleep(seconds)
             self.outside.change(data["names"])
 
         with contextlib.suppress(TimeoutError):  # as careless authors do
-            await asyncio.wait_for(ctx.call(post), 5)
+            await asyncio.wait_for(ctx.call(post), left)
 
 
 class Refused(Plot):

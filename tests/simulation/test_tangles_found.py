@@ -12,6 +12,7 @@ from tests.simulation.world import live
 from wakeful import Noop
 from wakeful.domains.workflows import adding, checkpoints, cut_off, deploying, handler_context, hooks, views, working
 from wakeful.domains.workflows.approving import Approval, Seen
+from wakeful.domains.workflows.forgotten import Begun
 from wakeful.domains.workflows.handler_context import HandlerContext
 from wakeful.domains.workflows.running import Attempt
 from wakeful.domains.workflows.tables import Workflows
@@ -93,6 +94,12 @@ def test_it_finds_a_handler_that_ends_its_process_again_and_again(monkeypatch: p
 @pytest.mark.promise("K12")
 def test_it_finds_a_cancelled_call_that_counts_as_done(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HandlerContext, "_note_cut_call", lambda _: None)
+    assert "nothing was changed for it" in _breaks("hasty")
+
+
+@pytest.mark.promise("K12")
+def test_it_finds_a_call_that_was_cancelled_before_it_began_and_counts_as_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Begun, "is_lost", lambda _self, _name: False)
     assert "nothing was changed for it" in _breaks("hasty")
 
 

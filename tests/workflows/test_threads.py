@@ -261,7 +261,7 @@ async def test_a_call_that_is_shielded_from_its_cancellation_is_waited_for(room)
         await room.sleep("2m")
         assert (room.phases().count("reconcile"), room.ledger) == (0, [])
         [alert] = [alert for alert in await scheduler.list_alerts() if alert.kind == "workflow"]
-        assert "does not come back" in alert.message
+        assert "a thread or program of it does not end" in alert.message
         await room.sleep("2m")
         assert (room.phases().count("reconcile"), room.ledger) == (1, ["a"])
         assert await room.events(scheduler) == {"a": "consumed"}

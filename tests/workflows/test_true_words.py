@@ -156,3 +156,30 @@ async def test_so_is_the_error_of_any_job(room):
         await scheduler.start()
         await room.sleep("61m")
         assert (await scheduler.get_job("a")).last_error == "KeyError: 'subject'"
+
+
+@pytest.mark.promise("K11", "K16")
+@virtual
+async def test_a_change_about_which_reconcile_is_asked_again_is_not_only_left_to_a_person(room):
+    room.mails, room.verdict = ["a"], UNKNOWN
+    room.after["mutate"] = fails(RuntimeError("cut"))
+    asked, left = (
+        "(mutate failed: cut). Wakeful tries to find out; you may settle it meanwhile.",
+        "Look, and settle it.",
+    )
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("1s")
+        seen = await shown(scheduler)
+        assert seen["issue"]["message"].endswith(asked)
+        coming = {one["name"]: one["next_run_at"] for one in seen["handlers"]}
+        assert coming["append"] is not None
+        assert coming["poll"] is None
+        with pytest.raises(ScheduleTriggerError, match="Wakeful tries to find out"):
+            await scheduler.workflows.run("mailroom")
+        await room.act_on(scheduler, "pause", who="Ada")
+        assert (await shown(scheduler))["issue"]["message"].endswith(left)
+        await room.act_on(scheduler, "resume", who="Ada")
+        await room.sleep("20m")
+        assert (await shown(scheduler))["issue"]["message"].endswith(left)
+        assert room.phases().count("reconcile") == 5

@@ -16,6 +16,17 @@ _WANTED = {
 }  # fmt: skip
 
 
+EXAMPLES = {
+    "heartbeat": ", such as {every: 30m}", "runner": ", such as {preset: claude, cwd: ~/repo}",
+    "budget": ", such as {cost_per_day: 5.00}", "untrusted": ", such as {tools: [Read]}",
+    "alerts": ", such as {to: phone}", "server": ", such as {port: 7878}", "retention": ", such as {age: 30d}",
+    "limits": ", such as {max_running: 4}", "defaults": ", such as {timezone: Europe/Berlin}",
+    "agents": ", such as reporter: {runner: {preset: claude}}", "connectors": ", such as log: {type: log}",
+    "schedules": ", such as standup: {when: weekdays at 9am, prompt: ...}",
+}  # fmt: skip
+"""A right form of each section, for who wrote something else."""
+
+
 def complaint(error: Mapping[str, Any], *, secret: bool) -> str:
     """The end of a sentence that begins with the place; the value itself only where it is no secret."""
     kind, context = error["type"], error.get("ctx", {})
@@ -33,4 +44,5 @@ def complaint(error: Mapping[str, Any], *, secret: bool) -> str:
         bound = context[name]
         return f"must be {words} {int(bound) if bound == int(bound) else bound}{shown}."
     wanted = _WANTED[kind].format(**context) if kind in _WANTED else f"something else: {error['msg']}"
-    return f"must be {wanted}{shown}."
+    example = EXAMPLES.get(next(iter(error.get("loc", ())[-1:]), ""), "") if "section" in wanted else ""
+    return f"must be {wanted}{example}{shown}."

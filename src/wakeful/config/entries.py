@@ -191,7 +191,7 @@ class _Reader:
                 self._add(
                     where,
                     f"has ${{{reference}}}, which a job may have in {only} alone, where it is not stored: "
-                    f"write $${{{reference}}} for the signs themselves.",
+                    f"write $${{{reference}}} where the text itself is meant.",
                 )
 
     def _unescape(self) -> None:

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 import yaml
 from yaml.composer import Composer
 
+from wakeful.config.units import without_unit
 from wakeful.errors import InvalidSetting
 from wakeful.references import NOT_A_VARIABLE, REFERENCE, looked_up, reason, text_of, variables_in
 from wakeful.trust import ADVICE, distrust_below
@@ -151,7 +152,9 @@ def read_plain(path: Path) -> Raw:
     data = {} if raw.data is None else raw.data
     if not isinstance(data, dict):
         raise ConfigError([raw.fault((), "The file must hold keys and values, such as store: sqlite:///wakeful.db.")])
-    return raw._replace(data={key: value for key, value in data.items() if not key.startswith(EXTENSION)})
+    raw = raw._replace(data={key: value for key, value in data.items() if not key.startswith(EXTENSION)})
+    raw.faults.extend(raw.fault(where, message) for where, message in without_unit(raw.data))
+    return raw
 
 
 def plain_data(path: Path, text: str) -> Any:

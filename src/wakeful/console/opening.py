@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from wakeful.clock import SystemClock
 from wakeful.console.place import CONFIG, Place
 from wakeful.console.zones import usable_zone
-from wakeful.errors import StoreNotFound
+from wakeful.errors import StoreMissing, StoreNotFound
 from wakeful.kernel.cluster.nodes import LONE_RUN
 from wakeful.scheduler import Scheduler
 from wakeful.store.presence import unique_name
@@ -37,7 +37,12 @@ def now() -> datetime:
 
 def read(place: Place, work: Work[T], missing: T) -> T:
     """What `work` finds in the store, or `missing` where there is none."""
-    return _run(place, work) if place.exists else missing
+    if not place.exists:
+        return missing
+    try:
+        return _run(place, work)
+    except StoreMissing:  # that nothing is in a database is known when it was opened
+        return missing
 
 
 def change(place: Place, work: Work[T], *, create: bool = False) -> T:

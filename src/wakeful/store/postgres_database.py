@@ -16,7 +16,7 @@ from psycopg import errors as pg
 from psycopg.types.numeric import Int8Dumper
 
 from wakeful.clock import SharedClock
-from wakeful.errors import StoreUnusable
+from wakeful.errors import StoreMissing, StoreUnusable
 from wakeful.store.forks import forget, on_fork
 from wakeful.store.nodes import LEASE_MS, Nodes
 from wakeful.store.postgres_address import Address
@@ -95,7 +95,7 @@ def migrate(connection: psycopg.Connection[Any], address: Address, *, create: bo
         message = (
             f"There is no store at {address}: add a job or start a server to create it, or name another with --db."
         )
-        raise StoreUnusable(message)
+        raise StoreMissing(message)
     connection.read_only = False  # said with every BEGIN, over the default of the server, database or role
     for attempt in range(MIGRATION_TRIES):
         try:
@@ -113,6 +113,8 @@ def _migrate(connection: psycopg.Connection[Any], address: Address) -> None:
     # A transaction that waits for a table makes all others wait behind it: better to let go soon and ask again.
     connection.execute(f"SET LOCAL lock_timeout = '{MIGRATION_WAIT}'")
     stored = _stored(connection, address)  # again: another process may just have done it
+    if stored.is_current():
+        return
     coming = stored.after(steps())
     if stored.version and coming.contracts(stored):
         # No node joins from here on: one that wanted to finds the new number, and one that did before is seen.

@@ -163,12 +163,12 @@ def explain(error: Exception, address: Address) -> SchedulerError:
         return StoreUnreachable(f"{address.server} ended the connection ({reason}): work goes on over a new one.")
     if lost(error):
         message = (
-            f"{address.server} cannot be reached ({reason}): check that the server runs; work goes on when it does."
+            f"{address.server} cannot be reached ({reason}): check that the server runs. Jobs continue when it answers."
         )
         return StoreUnreachable(message)
     if isinstance(error, psycopg.Error) and (error.sqlstate or "")[:2] in _REFUSED:
         return StoreRefused(f"The database {address} failed: {reason}.")
-    message = f"{address.server} cannot work right now ({reason}): look at its log; work goes on when it can."
+    message = f"{address.server} cannot work right now ({reason}): look at its log. Jobs continue when it can."
     return StoreUnreachable(message)
 
 

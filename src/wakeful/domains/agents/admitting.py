@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.budgets.spending import over_budget, refuse_start
 from wakeful.domains.agents.hours import CLOSED, opening, opening_of, refuse_closed
+from wakeful.domains.agents.inbound.listening import answer_waiting
 from wakeful.domains.agents.inherited import whole_payload
 from wakeful.domains.agents.limits.holding import RATE_LIMITED, limit_of
 from wakeful.domains.agents.runners.spec import limited_as
@@ -21,7 +22,15 @@ if TYPE_CHECKING:
 
 
 def admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:
-    """None, or why not and until when the start waits. A start that was asked for is not bound to hours."""
+    """None, or why not and until when the start waits. People whose messages wait with it are told."""
+    refused = _refused(tx, context, job, state)
+    if refused is not None and refused.reason and refused.until is not None and state.queued:
+        answer_waiting(tx, context, job, refused.detail or refused.reason)
+    return refused
+
+
+def _refused(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:
+    """A start that was asked for is not bound to hours."""
     payload: dict[str, Any] = json.loads(job.payload)
     if payload["does"] == "beat":
         opens = None if state.queued else opening(payload, tx.now)

@@ -6,6 +6,7 @@ import asyncio
 import os
 import secrets
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,6 +39,7 @@ from wakeful.domains.agents.runners.usage import usage_of, with_earlier
 from wakeful.domains.agents.self_scheduling.running import sender_in
 from wakeful.domains.agents.senders.feeding import is_fed
 from wakeful.domains.agents.senders.tables import Senders
+from wakeful.domains.agents.senders.trusting import OWN, is_request
 from wakeful.domains.agents.sources import Desk
 from wakeful.domains.agents.talking import number_of
 from wakeful.domains.agents.wakes import DISABLED, add_event, wake_unless_disabled
@@ -177,7 +179,9 @@ class AgentKind:
     async def _is_fed(self, run: Run, asked: Asked) -> bool:
         """Whether the run, or one that led to it, was given text from outside: on record before the agent is called."""
         number = number_of(run.id)
-        fed = bool(asked.outside) or await self._scheduler.look(lambda tx: is_fed(tx, number))
+        fed = any(not one.is_request for one in asked.outside) or await self._scheduler.look(
+            lambda tx: is_fed(tx, number)
+        )
         if fed:
             await self._scheduler.transact(lambda tx, _: tx.of(Senders).feed(number))
         return fed
@@ -189,11 +193,11 @@ class AgentKind:
     def _asked(self, run: Run, payload: dict[str, Any]) -> Asked:
         cut_off = run.reason == "recovery"
         item = payload.get("item") or {}
-        outside = [Outside(key, item[key]) for key in ("title", "body", "external_id", "path") if item.get(key)]
+        outside = _of_item(item)
         if payload["does"] != "wake":
             prompt = self._own_prompt(payload) or ("Work on this item." if item else None)
             if payload.get("request") is not None:
-                prompt, outside = _with_request(prompt, payload["request"])
+                prompt, outside = _with_request(prompt, payload["request"], payload.get("chat"))
             if payload.get("is_outside") and prompt is not None:
                 outside = [*outside, Outside("what to do, as a run wrote it", prompt)]
                 prompt = None
@@ -300,13 +304,19 @@ def _of_this_call(ending: Ending, payload: dict[str, Any]) -> Reply:
     return reply if preset is None or not preset.cumulative else reply._replace(tokens_in=None, tokens_out=None)
 
 
-def _with_request(prompt: str | None, request: Any) -> tuple[str, list[Outside]]:
+def _of_item(item: Mapping[str, Any]) -> list[Outside]:
+    keys = [key for key in ("title", "body", "external_id", "path") if item.get(key)]
+    return [Outside(key, item[key], is_request=bool(item.get(OWN))) for key in keys]
+
+
+def _with_request(prompt: str | None, request: Any, chat: Any) -> tuple[str, list[Outside]]:
     """The prompt with labels in place of what a request brought, and what they stand for."""
     if request["body"] is None:
         raise InvalidJob("The request it was to work on was pruned: its content is gone.")
     about, body = request["about"], request["body"]
     if request["type"] == "chat":
-        return fill(prompt or ON_MESSAGE, {**about, "text": body})
+        said, texts = fill(prompt or ON_MESSAGE, {**about, "text": body})
+        return said, [one._replace(is_request=is_request(request, chat)) for one in texts]
     return fill(prompt or ON_WEBHOOK, values_in(body, about.get("content-type")))
 
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, RootMod
 from wakeful.config.job_keys import JobKeys
 from wakeful.config.models import Duration, Section, WebAddress
 from wakeful.domains.agents import SessionSettings, install
-from wakeful.domains.agents.inbound.configuration import Chat, Untrusted, Webhook, as_section
+from wakeful.domains.agents.inbound.configuration import Chat, Trust, Untrusted, Webhook, as_section
 from wakeful.domains.agents.naming import check_name
 from wakeful.errors import SchedulerError
 from wakeful.triggers.active_hours import hours_of
@@ -154,17 +154,34 @@ class Hook(Section):
 class AgentSchedule(JobKeys):
     """When an agent is called, with which prompt, and what jobs say beside their schedule."""
 
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
     type: Literal["cron", "interval", "webhook", "chat"] | None = None
+    """The long form of a schedule, with `expression` or `interval`."""
     expression: str | None = None
+    """With `type: cron`: the cron expression."""
     prompt: str | None = None
+    """What the agent is asked."""
     prompt_file: str | None = None
+    """A file with the prompt, read at every run."""
+    model: str | None = None
+    """The model of this schedule's calls."""
+    env: Words | None = None
+    """Variables of this schedule's calls, in addition to those of the runner."""
     target: Literal["main", "isolated"] | None = None
+    """`isolated` (default): asked in its own session. `main`: the prompt wakes the agent as an event."""
     deliver: str | None = None
+    """Where replies and failures go: a connector, `last` or `none`."""
     hooks: str | Hook | None = None
+    """Where results of runs go, apart from the reply."""
     enabled: bool = True
+    """Whether it starts by itself."""
     work: bool | None = None
+    """Each run takes a work item of the agent; without one the agent is not called."""
     webhook: Webhook | None = None
+    """Starts with a signed request to `/hooks/AGENT/SCHEDULE`."""
     chat: Annotated[Chat | None, BeforeValidator(as_section)] = None
+    """Starts when a paired person writes."""
 
 
 class Work(Section):
@@ -172,6 +189,7 @@ class Work(Section):
 
     source: Literal["queue", "directory", "github"]
     path: Annotated[str, Field(min_length=1)] | None = None
+    trust: Trust | None = None
     repo: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]+/[A-Za-z0-9._-]+$")] | None = None
     label: Annotated[str, Field(min_length=1, max_length=100)] | None = None
     token: Annotated[str, Field(min_length=1)] | None = None

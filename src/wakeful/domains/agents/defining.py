@@ -35,10 +35,12 @@ SCRIPTED = "scripted"  # a program that is not known
 SESSIONS = ("persistent", "ephemeral")
 RHYTHMS = tuple(word for word in BY_WORD if word not in OUTSIDE)
 SOURCES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
-    "directory": (("path",), ()),
+    "directory": (("path",), ("trust",)),
     "github": (("repo",), ("label", "token", "base_url", "close")),
 }
 """What each source of work needs, and what else it takes."""
+OF_THE_CALL = ("model", "env")
+"""Keys of a runner that a schedule may give for its own calls."""
 EXAMPLES = {"path": "path: inbox", "repo": "repo: owner/name"}
 
 Place = tuple[str | int, ...]
@@ -83,6 +85,7 @@ def jobs_of(name: str, agent: Mapping[str, Any], folder: Path, zone: str) -> tup
             *_outside_problems(schedule),
             *_work_problems(agent, schedule),
             *_main_problems(agent, schedule),
+            *_call_problems(agent["runner"], schedule),
         ]
         wrong += [Wrong((*where, *found.where), found.message) for found in problems]
         parts.append(_schedule_part(name, key, agent, schedule, (runner, common, folder)))
@@ -193,8 +196,26 @@ def _schedule_problems(schedule: Mapping[str, Any]) -> Iterator[Wrong]:
 
 
 def _main_problems(agent: Mapping[str, Any], schedule: Mapping[str, Any]) -> Iterator[Wrong]:
-    if schedule.get("hooks") is not None and (schedule.get("target") or agent.get("target")) == "main":
-        yield Wrong(("hooks",), "goes to the agent: a schedule with target: main only leaves it an event.")
+    if (schedule.get("target") or agent.get("target")) != "main":
+        return
+    for key in ("hooks", *OF_THE_CALL):
+        if schedule.get(key) is not None:
+            yield Wrong((key,), "goes to the agent: a schedule with target: main only leaves it an event.")
+
+
+def _call_problems(runner: Mapping[str, Any], schedule: Mapping[str, Any]) -> Iterator[Wrong]:
+    """What a schedule says about its own calls must be something that the runner can do."""
+    own = _of_the_call(schedule)
+    if not own or list(_runner_problems(runner)):
+        return
+    if runner.get("url") is not None or runner.get("python") is not None:
+        yield from (Wrong((key,), "is for programs: a session server and a function take none.") for key in own)
+        return
+    yield from (Wrong(("model",), problem.message) for problem in _runner_problems({**runner, **own}))
+
+
+def _of_the_call(schedule: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: schedule[key] for key in OF_THE_CALL if schedule.get(key) is not None}
 
 
 def _work_problems(agent: Mapping[str, Any], schedule: Mapping[str, Any]) -> Iterator[Wrong]:
@@ -264,7 +285,12 @@ def _schedule_part(
     else:
         # A chat message is answered where it came from, unless the schedule itself says otherwise.
         deliver = schedule.get("deliver") or (None if outside == "chat" else agent.get("deliver"))
-        payload |= {"does": "ask", "runner": runner, "session": _session(agent), "deliver": deliver}
+        payload |= {
+            "does": "ask",
+            "runner": _with_own_call(runner, schedule),
+            "session": _session(agent),
+            "deliver": deliver,
+        }
         payload["budget"] = agent.get("budget")
         payload["untrusted"] = agent.get("untrusted")
         if outside is not None:
@@ -275,6 +301,14 @@ def _schedule_part(
         if outside is not None:
             written[outside] = True  # nothing starts it by time
     return Part(f"{name}.{key}", ("schedules", key), {**written, AGENT: _without_none(payload)})
+
+
+def _with_own_call(runner: dict[str, Any], schedule: Mapping[str, Any]) -> dict[str, Any]:
+    """The runner as a schedule has it: with another model, and with variables beside those of the agent."""
+    own = _of_the_call(schedule)
+    if "env" in own:
+        own["env"] = [*runner.get("env", ()), *own["env"]]
+    return {**runner, **own}
 
 
 def _hours(heartbeat: Mapping[str, Any]) -> ActiveHours | None:

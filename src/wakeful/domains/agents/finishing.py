@@ -15,6 +15,7 @@ from wakeful.domains.agents.runners.replies import reply_in
 from wakeful.domains.agents.runners.turn import Reply
 from wakeful.domains.agents.runners.usage import usage_of
 from wakeful.domains.agents.senders.feeding import is_fed
+from wakeful.domains.agents.senders.trusting import is_written_by_others
 from wakeful.domains.agents.session_lanes import chat_of, given_to
 from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.agents.wakes import given_events
@@ -59,7 +60,7 @@ def as_reported(tx: Transaction, job: JobDef, run: RunRow, result: Result) -> Re
     lives_there = (payload.get("runner") or {}).get("url") is not None
     if result.outcome != "success" or not (lives_there or run.status == "waiting"):
         return result
-    others_wrote = payload.get("outside") or payload.get("request") or payload.get("item")  # also before it is asked
+    others_wrote = is_written_by_others(payload)  # also before it is asked
     is_limited = payload.get("untrusted") is not None and bool(others_wrote or is_fed(tx, run.id))
     if is_limited:
         payload = overridden(payload, payload["untrusted"])

@@ -18,11 +18,18 @@ DATA = (
 )
 
 
+REQUEST = (
+    "The text between the two marks with {nonce} below was written by a person whom you work for. It is what they ask "
+    "of you."
+)
+
+
 class Outside(NamedTuple):
     """A text from outside, and what it is."""
 
     label: str
     text: str
+    is_request: bool = False  # of somebody who may ask the agent for things
 
 
 class Asked(NamedTuple):
@@ -51,14 +58,22 @@ def build_prompt(asked: Asked, nonce: str) -> str:
     if asked.events:
         lines = [f"- [{source}] {_indented(text)}" for source, text in asked.events]
         parts.append("\n".join(["System events:", *lines]))
-    if asked.outside:
-        inside = "\n".join(f"{one.label}: {_indented(one.text)}" for one in asked.outside)
-        while nonce in inside:  # taken out once, what is left could be it again
-            inside = inside.replace(nonce, "")
-        if asked.escapes:
-            inside = inside.replace("@", "\\@")
-        parts.append(f"{DATA.replace('{nonce}', nonce)}\n<<<data {nonce}\n{inside}\ndata {nonce}>>>")
+    requests = [one for one in asked.outside if one.is_request]
+    data = [one for one in asked.outside if not one.is_request]
+    if requests:
+        parts.append(_block(REQUEST, requests, nonce, escapes=False))
+    if data:
+        parts.append(_block(DATA, data, nonce, escapes=asked.escapes))
     return "\n\n".join(part.strip("\n") for part in parts)
+
+
+def _block(sentence: str, texts: Sequence[Outside], nonce: str, *, escapes: bool) -> str:
+    inside = "\n".join(f"{one.label}: {_indented(one.text)}" for one in texts)
+    while nonce in inside:  # taken out once, what is left could be it again
+        inside = inside.replace(nonce, "")
+    if escapes:
+        inside = inside.replace("@", "\\@")
+    return f"{sentence.replace('{nonce}', nonce)}\n<<<data {nonce}\n{inside}\ndata {nonce}>>>"
 
 
 def _indented(text: str) -> str:

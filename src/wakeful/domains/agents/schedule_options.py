@@ -15,7 +15,20 @@ from wakeful.kernel.rules.options import read_options
 from wakeful.triggers.durations import format_interval, interval_ms
 
 READ_BY_AGENTS = frozenset(
-    {"type", "expression", "prompt", "prompt_file", "target", "deliver", "work", "webhook", "chat", "hooks"}
+    {
+        "type",
+        "expression",
+        "prompt",
+        "prompt_file",
+        "model",
+        "env",
+        "target",
+        "deliver",
+        "work",
+        "webhook",
+        "chat",
+        "hooks",
+    }
 )
 """Keys of a schedule that say what is asked, of whom, and where the reply goes."""
 GRACE_MS = 60_000  # how much later than the runner's own limit a run counts as stuck

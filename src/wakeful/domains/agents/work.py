@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wakeful import ids
 from wakeful.domains.agents.belongings.tables import Belongings
 from wakeful.domains.agents.naming import source_key, wake_job
+from wakeful.domains.agents.senders.trusting import OWN
 from wakeful.domains.agents.tables import AgentTables, WorkItem
 from wakeful.domains.agents.wakes import find_agent
 from wakeful.errors import InvalidJob, ScheduleTriggerError, WorkNotFound
@@ -80,7 +81,10 @@ def next_for(tx: Transaction, agent: str, source: str | None, passed: Sequence[i
 def known_item(item: WorkItem) -> dict[str, Any]:
     """An item as a handler is given it."""
     known = {"id": item_text(item.id), "title": item.title, "body": item.body, "external_id": item.external_id}
-    return known if item.source is None else {**known, "source": item.source}
+    if item.source is None:
+        return known
+    is_own = item.mark is not None and json.loads(item.mark).get(OWN)
+    return {**known, "source": item.source, **({OWN: True} if is_own else {})}
 
 
 def end_item(tx: Transaction, job: JobDef, run: RunRow, result: Result) -> None:

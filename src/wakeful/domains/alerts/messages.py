@@ -56,7 +56,7 @@ def message_about(notice: Notice, known: Known) -> tuple[str, str]:
     alert = notice.alert
     subject = known.subject or known.job or (counted(known.jobs, "job") if known.jobs else alert.key.partition(":")[2])
     if notice.what == CLOSED:
-        return f"{subject}: {alert.kind} is over", "\n".join(_over(notice, known))
+        return f"{subject}: resolved ({alert.kind})", "\n".join(_over(notice, known))
     lines = [_cut(alert.message)]
     if notice.what == REPEATED:
         lines.append(f"This has happened {counted(alert.times, 'time')} since {known.when(alert.opened_at)}.")

@@ -11,7 +11,16 @@ from wakeful.domains.delivery.outbox import enqueue
 from wakeful.domains.delivery.post import Post
 from wakeful.domains.delivery.routing import NOWHERE
 from wakeful.domains.delivery.rules import changed, wanted
-from wakeful.domains.delivery.summary import About, described, failure, next_start_of, output_text, success, work_of
+from wakeful.domains.delivery.summary import (
+    About,
+    described,
+    failure,
+    next_start_of,
+    output_text,
+    subject_of,
+    success,
+    work_of,
+)
 from wakeful.domains.delivery.tables import Outbox
 from wakeful.kernel.rules.options import from_text
 
@@ -64,11 +73,11 @@ def result_message(tx: Transaction, job: JobDef, run: RunRow, result: Result, ou
     """Title and text of the message about a run that has ended."""
     run_id = ids.run_text(run.id)
     if result.outcome == "success":
-        return success(job.name, output, run_id)
+        return success(subject_of(job), output, run_id)
     state = tx.jobs.states([job.id]).get(job.id)
     public = tx.facts.of([PUBLIC_URL]).get(PUBLIC_URL)
     about = About(
-        job.name,
+        subject_of(job),
         work_of(job.kind, json.loads(job.payload)),
         result.outcome,
         result.error,

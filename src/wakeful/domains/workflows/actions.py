@@ -20,7 +20,7 @@ from wakeful.domains.workflows.steps.people import settle_step
 from wakeful.domains.workflows.steps.places import STEPS
 from wakeful.domains.workflows.tables import Action, HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.domains.workflows.topics.tables import Topics
-from wakeful.domains.workflows.words import answer_commands, issue_words
+from wakeful.domains.workflows.words import answer_commands, asks_itself, issue_words
 from wakeful.domains.workflows.working import still_works
 from wakeful.errors import InvalidJob, ScheduleTriggerError
 from wakeful.kernel.actions import runs as run_actions
@@ -73,7 +73,9 @@ def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[s
         )
         raise ScheduleTriggerError(message, {**about, "reason": "paused"})
     if row.issue is not None:
-        words = issue_words(row.issue, row.issue_handler, row.issue_message, halted=halted_job(tx, row))
+        words = issue_words(
+            row.issue, row.issue_handler, row.issue_message, halted=halted_job(tx, row), asks=asks_itself(row)
+        )
         message = f"{name} cannot run. {words}"
         message = f"{message.rstrip('.')} (wakeful workflow show {name})."
         raise ScheduleTriggerError(message, {**about, "reason": row.issue})
@@ -273,7 +275,10 @@ def _refuse_unended(tx: Transaction, attempt: WorkflowRun) -> None:
     row = tx.of(Workflows).get(attempt.workflow)
     if row is not None and still_works(tx, row):
         run = ids.run_text(attempt.id)
-        message = f"{run} was cut off, and a thread of it is still at work: wait until it has ended, or end its server."
+        message = (
+            f"{run} was cut off, and a thread or program of it is still at work: wait until it has ended, or end its "
+            "server."
+        )
         raise ScheduleTriggerError(message, {"workflow": attempt.workflow, "run": run, "reason": "still_working"})
 
 

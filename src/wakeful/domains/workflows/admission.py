@@ -17,7 +17,7 @@ PAUSED = "its workflow is paused"
 DRAINING = "its workflow is draining: producers wait until it is resumed"
 STOPPED = "its workflow is stopped until a person resolves what is wrong"
 UNRESOLVED = "another handler of its workflow has to be resolved first"
-WORKING = "its last run was cut off, and a thread of it is still at work"
+WORKING = "its last run was cut off, and a thread or program of it is still at work"
 RESTS = "its workflow waits before it tries again"
 
 

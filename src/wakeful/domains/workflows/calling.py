@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from typing import TYPE_CHECKING, Any
 
 from wakeful.clock import VirtualClock
 from wakeful.domains.workflows.failures import LogicError, Place, deciding, leaves
 from wakeful.domains.workflows.plain_functions import called
+from wakeful.domains.workflows.programs import watch_programs
 from wakeful.domains.workflows.threads import Work, seen_by
 from wakeful.domains.workflows.timing import RECONCILE_LIMIT_MS
 from wakeful.domains.workflows.working import when_ended
@@ -22,6 +24,8 @@ if TYPE_CHECKING:
     from wakeful.scheduler import Scheduler
 
 MAX_MESSAGE = 2_000
+CHANGES = ("mutate", "steps")  # the phases that change something outside
+CUT_OFF = ("timeout", "timeout_in_mutate", "unsure")  # where a call fails that did not come to its end
 
 
 class HandlerFailed(Exception):
@@ -51,13 +55,18 @@ class Call:
 
     async def run(self, function: Function, given: tuple[Any, ...], watch: LoopWatch) -> Any:
         """What the function returns; HandlerFailed where it fails, or leaves a thread at work."""
+        if not self._work.inline:
+            watch_programs(asyncio.get_running_loop())
+        value, failed, has_ended = None, None, False
         try:
-            value, failed = await self._within_time(function, given, watch), None
+            value = await self._within_time(function, given, watch)
+            failed, has_ended = self._failed_call(), True
         except HandlerFailed as error:
-            value, failed = None, error
+            failed, has_ended = error, error.place not in CUT_OFF
         finally:
-            is_left = self._work.leave(lambda: when_ended(self._scheduler, self._row.workflow, self._row.id))
-        failed = failed or self._failed_call()
+            is_cut = self._phase in CHANGES and (not has_ended or self._ctx.cut_call is not None)
+            at_end = functools.partial(when_ended, self._scheduler, self._row.workflow, self._row.id)
+            is_left = self._work.leave(at_end, cut=is_cut)
         if failed is None and is_left:
             message = f"{self._phase} returned while a thread that it had started was still at work: await it."
             failed = HandlerFailed(LogicError(message), self._place())

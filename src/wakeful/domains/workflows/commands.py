@@ -100,7 +100,7 @@ def show(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = None
     if found["working"] is not None:
         working = found["working"]
         since = moment_words(working["since"], zone, now)
-        facts.append(("", f"{working['run']} was cut off ({since}), and a thread of it is still at work."))
+        facts.append(("", f"{working['run']} was cut off ({since}), and a thread or program of it is still at work."))
         facts.append(("", "Nothing of this workflow starts until that has ended."))
     if found["draining"]:
         facts.append(("", "It is draining: producers wait, and it is paused once nothing is left to do."))

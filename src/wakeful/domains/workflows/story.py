@@ -13,7 +13,7 @@ from wakeful.domains.workflows.phases import ACTIVE, likely_verdict
 from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, Workflows
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.domains.workflows.views import prepared_view
-from wakeful.domains.workflows.words import answer_commands, change_words, issue_words
+from wakeful.domains.workflows.words import answer_commands, asks_itself, change_words, issue_words
 
 if TYPE_CHECKING:
     from wakeful.kernel.model.stories import Subject
@@ -102,7 +102,7 @@ def _is_at_it(subject: Subject, workflow: WorkflowRow) -> bool:
 def _cannot_go_on(subject: Subject, workflow: WorkflowRow, who: str) -> str:
     words = issue_words(
         workflow.issue or "internal", workflow.issue_handler, workflow.issue_message,
-        halted=halted_job(subject.tx, workflow),
+        halted=halted_job(subject.tx, workflow), asks=asks_itself(workflow),
     )  # fmt: skip
     return f"{who} cannot go on: {words.rstrip('.')} (wakeful workflow show {workflow.name})."
 

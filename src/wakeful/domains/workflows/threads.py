@@ -44,7 +44,8 @@ class Work:
         self.inline = inline  # in virtual time
         self._run_id = run_id
         self._running = 0
-        self._over = False
+        self._programs = 0
+        self._over = self._is_cut = False
         self._on_end: Callable[[], None] | None = None
 
     def begin(self) -> bool:
@@ -65,12 +66,29 @@ class Work:
         if is_last and self._on_end is not None:
             self._on_end()
 
-    def leave(self, at_end: Callable[[], Callable[[], None]]) -> bool:
-        """The call is over: no thread begins any more. Whether one still works; what `at_end` gives is called when
-        none does.
+    def begin_program(self) -> Callable[[], None] | None:
+        """A program is about to be started; what to call when it has ended. None once the call is over."""
+        with _LOCK:
+            if self._over:
+                return None
+            self._programs += 1
+        ends = [self._end_program]  # it may be said twice that it has ended
+        return lambda: ends.pop()() if ends else None
+
+    def _end_program(self) -> None:
+        with _LOCK:
+            self._programs -= 1
+            is_waited_for = self._over and self._is_cut
+        if is_waited_for:
+            self.end()
+
+    def leave(self, at_end: Callable[[], Callable[[], None]], *, cut: bool = True) -> bool:
+        """The call is over: nothing begins any more. Whether a thread still works, or a program where a change was
+        `cut` off; what `at_end` gives is called when none does.
         """
         with _LOCK:
-            self._over = True
+            self._over, self._is_cut = True, cut
+            self._running += self._programs if cut else 0
             if self._running:
                 self._on_end = at_end()
                 _LEFT[self._run_id] += 1

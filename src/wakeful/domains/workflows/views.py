@@ -24,6 +24,7 @@ from wakeful.domains.workflows.words import (
     ACTIONS,
     SWITCHED_OFF,
     activity_words,
+    asks_itself,
     issue_words,
     schedule_words,
     status_word,
@@ -58,7 +59,12 @@ def workflow_view(
     jobs = {found[0].id: found for one in handlers if one.job_id and (found := tx.jobs.by_id(one.job_id))}
     row = with_question(tx, _as_switched_off(tx, row, handlers, jobs))
     waits = bool(row.paused) or row.issue not in (None, "transient", SWITCHED_OFF, SET_ASIDE)  # for a person
-    shown = [_handler_view(tx, handler, jobs, waits=waits) for handler in handlers if not is_place(handler.name)]
+    asked = row.issue_handler if asks_itself(row) else None
+    shown = [
+        _handler_view(tx, handler, jobs, waits=waits and handler.name != asked)
+        for handler in handlers
+        if not is_place(handler.name)
+    ]
     counts = tx.of(Tasks).counts(name)
     open_runs = {ids.run_text(attempt.id) for attempt in in_progress(tx, name)}
     cut_off = open_runs & set(map(ids.run_text, cut_off_runs(tx, seen))) if open_runs else set[str]()
@@ -154,7 +160,7 @@ def _issue_view(tx: Transaction, row: WorkflowRow, halted: tuple[str, str] | Non
         "kind": {"load": "internal", "no_code": "internal", SWITCHED_OFF: "paused"}.get(kind, kind),
         "handler": handler,
         "run": ids.run_text(row.issue_run) if row.issue is not None and row.issue_run is not None else None,
-        "message": issue_words(kind, handler, message, fix, halted),
+        "message": issue_words(kind, handler, message, fix, halted, asks=asks_itself(row)),
         "actions": _actions(kind, fix, halted),
         "likely": likely_verdict(attempt) if attempt is not None else None,
         "change": _change_view(attempt) if attempt is not None and attempt.prepared is not None else None,

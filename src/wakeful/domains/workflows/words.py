@@ -72,10 +72,15 @@ def likely_first(verdicts: Sequence[str], likely: str | None) -> list[str]:
 
 def still_waits(row: Any) -> str | None:
     """What a person must do before it goes on, though it is not paused; None where nothing is."""
-    if row.issue not in ("approval", "reconciliation", "logic", "internal"):
+    if row.issue not in ("approval", "reconciliation", "logic", "internal") or asks_itself(row):
         return None
     words = issue_words(row.issue, row.issue_handler, row.issue_message).rstrip(".")
     return f"It cannot go on: {words} (wakeful workflow show {row.name})."
+
+
+def asks_itself(row: Any) -> bool:
+    """Whether what became of a change is about to be found out, so that no person must settle it yet."""
+    return row.issue == "reconciliation" and row.backoff_until is not None and not row.paused
 
 
 def status_word(*, paused: bool, issue: str | None, active: bool, failures: int = 0, halted: bool = False) -> str:
@@ -92,11 +97,18 @@ def status_word(*, paused: bool, issue: str | None, active: bool, failures: int 
 
 
 def issue_words(
-    kind: str, handler: str | None, message: str | None, fix: Any = None, halted: tuple[str, str] | None = None
+    kind: str,
+    handler: str | None,
+    message: str | None,
+    fix: Any = None,
+    halted: tuple[str, str] | None = None,
+    *,
+    asks: bool = False,
 ) -> str:
     """The problem and what happens next, as one or two sentences.
 
-    `fix`: the correction of code that failed; `halted`: the job that is not tried again, and why that is.
+    `fix`: the correction of code that failed; `halted`: the job that is not tried again, and why that is; `asks`:
+    whether what became of the change is about to be found out.
     """
     said = (message or "").partition("\n")[0].rstrip(".")
     if halted is not None:
@@ -104,10 +116,11 @@ def issue_words(
         return f"{said}. It is not tried again: {job} is {how}. Resume it (wakeful resume {job})."
     if kind == "logic" and fix is not None:
         return f"The code of {handler} failed: {said}. {fix_words(fix)}"
+    settle = "Wakeful tries to find out; you may settle it meanwhile" if asks else "Look, and settle it"
     sentences = {
         "transient": f"Trying again soon: {said}.",
         "approval": f"Waiting for your approval: {said}",
-        "reconciliation": f"It is not known whether the last change happened ({said}). Look, and settle it.",
+        "reconciliation": f"It is not known whether the last change happened ({said}). {settle}.",
         "logic": f"The code of {handler} failed: {said}. Correct it and apply, or resume to try again.",
         "internal": f"Wakeful failed: {said}. Report this, then resume.",
         "load": f"Its file cannot be loaded: {said}. Correct it, and apply the configuration.",

@@ -77,7 +77,7 @@ def report_stuck(tx: Transaction, context: Context) -> int:
     stuck = [row for row in rows if tx.now - (row.working_since or tx.now) >= STUCK_MS]
     for row in stuck:
         run = ids.run_text(row.working_run or 0)
-        message = f"{run} was cut off, and a thread of it does not come back: nothing starts until it has ended"
+        message = f"{run} was cut off, and a thread or program of it does not end: nothing starts until it has ended"
         alert_about(tx, context, row.name, message, kind="working", run=row.working_run)
     return len(stuck)
 

@@ -69,6 +69,10 @@ def read_retry(key: str, value: Any) -> dict[str, Any]:
             raise InvalidJob(f'retry.delays is a list of delays such as ["30s", "2m"], not {value!r:.80}.')
     if isinstance(value, Sequence) and not isinstance(value, str):
         return {"retry": tuple(interval_ms(item) for item in _few(key, value)), "retry_on": on}
+    if isinstance(value, str):
+        raise InvalidJob(
+            f'{key} is how often to try again (2), or the delays, such as ["30s", "2m"], not {value!r:.80}.'
+        )
     times = _count(key, value, MOST)
     return {"retry": tuple(RETRY_DELAYS[min(i, len(RETRY_DELAYS) - 1)] for i in range(times)), "retry_on": on}
 

@@ -38,6 +38,8 @@ OWN_PAGE = ("same-origin", "none")
 #: Where a page without script sends a form: signing in, which needs no caller, signing out, and the theme.
 SIGN_IN, FORMS = "/in", ("/in", "/out", "/theme")
 LARGEST_FORM = 4096
+#: The address of a webhook: an agent and a schedule, by names that are no secret.
+WEBHOOK = re.compile(r"/hooks/[a-z0-9][a-z0-9_-]{0,63}/[a-z0-9][a-z0-9_-]{0,63}")
 _OUR_COOKIE = re.compile(r"(?:^|;)\s*wakeful=")
 
 HEADERS = {
@@ -231,8 +233,8 @@ class Guard:
         quiet = scope["method"] in SAFE and status is not None and status < 500
         path = scope.get("raw_path", scope["path"].encode()).decode("ascii", "replace").partition("?")[0]
         for begin in (*OPEN_PATHS, f"{SIGN_IN}/"):
-            if scope["path"].startswith(begin):
-                path = f"{begin}***"  # what follows is a secret
+            if scope["path"].startswith(begin) and not WEBHOOK.fullmatch(path):
+                path = f"{begin}***"  # what follows may be a secret
         log.log(
             logging.DEBUG if quiet else logging.INFO,
             "%s %s %s in %s ms",

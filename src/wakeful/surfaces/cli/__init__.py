@@ -5,9 +5,10 @@ Standard output carries results, standard error everything else; `--json` makes 
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -51,8 +52,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal that cannot show a letter shows a question mark
             stream.reconfigure(errors="replace")
+    own = argv is None  # this process is the command, and of no other program
+    if own:
+        gc.disable()
     try:
-        code = _run(list(sys.argv[1:] if argv is None else argv))
+        command = _command(list(sys.argv[1:] if argv is None else argv))
+        if own:  # what was loaded stays: to search it for garbage again and again takes a fifth of a short command
+            gc.freeze()
+            gc.enable()
+        code = command()
         sys.stdout.flush()
     except BrokenPipeError:  # the reader closed the pipe
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -64,12 +72,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     return code if isinstance(code, int) else 0
 
 
-def _run(argv: list[str]) -> Any:
+def _command(argv: list[str]) -> Callable[[], Any]:
+    """What these words ask for, with all that it needs loaded."""
     if argv == ["--version"]:
         from wakeful.console.saying import say
         from wakeful.version import __version__
 
-        return say(f"wakeful {__version__}")
+        return lambda: say(f"wakeful {__version__}")
     if os.environ.get("WAKEFUL_TOKEN"):
         from wakeful.console.remote import refuse_other
 
@@ -77,13 +86,14 @@ def _run(argv: list[str]) -> Any:
     if argv[:1] == ["_complete"]:
         from wakeful.surfaces.cli.completing import answer
 
-        return answer(argv[1:])
+        return lambda: answer(argv[1:])
     from wakeful.surfaces.cli.light import read_plainly
 
     call = read_plainly(argv, {name: module for module, names in MODULES.items() for name in names})
     if call is not None:
-        return call.run()
-    return command_tree().main(argv, prog_name="wakeful", standalone_mode=False)
+        return call.run
+    tree = command_tree()
+    return lambda: tree.main(argv, prog_name="wakeful", standalone_mode=False)
 
 
 @cache

@@ -14,16 +14,19 @@ import typer
 
 from wakeful.clock import SystemClock
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.opening import read
 from wakeful.console.place import Place, find_place
 from wakeful.console.saying import say
 from wakeful.console.tables import Json, console, print_json
 from wakeful.console.words import count
-from wakeful.domains import domains
+from wakeful.domains import domains, hidden_kinds
 from wakeful.errors import StoreNotFound
+from wakeful.store.jobs import JobFilter
 from wakeful.surfaces.cli.app import SERVER, app
 
 if TYPE_CHECKING:
     from wakeful.store.copying import Copied
+    from wakeful.store.interface import Transaction
 
 #: What a person counts; the rest is in the JSON.
 COUNTED = {"jobs": "job", "runs": "run", "events": "event", "alerts": "alert", "tokens": "token"}
@@ -79,9 +82,15 @@ async def _copy(origin: Place, goal: Place, report: Callable[[str, int, int], No
         await source.close()
 
 
+def _jobs(tx: Transaction) -> int:
+    return tx.jobs.count(JobFilter(hidden=hidden_kinds()))
+
+
 def summary(copied: Copied, origin: Place, goal: Place) -> list[str]:
-    """What was copied, in lines."""
-    parts = [count(copied.rows[table], noun) for table, noun in COUNTED.items() if copied.rows[table]]
+    """What was copied, in lines; jobs are those that `list` and `status` count."""
+    jobs = read(goal, lambda scheduler: scheduler.look(_jobs), 0)
+    rows = {**copied.rows, "jobs": jobs}
+    parts = [count(rows[table], noun) for table, noun in COUNTED.items() if rows[table]]
     parts += [count(copied.files, "file")] if copied.files else []
     return [f"Copied {', '.join(parts) or 'nothing: it was empty'}", f"  from  {origin}", f"  to    {goal}"]
 

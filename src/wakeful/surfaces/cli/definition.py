@@ -108,10 +108,11 @@ def _needs_zone(wanted: Definition, merged: Mapping[str, Any]) -> bool:
     """Whether the default zone is stored with the job: a time on its clock was given, or its zone taken away."""
     if "tz" not in BY_TYPE[merged["type"]].beside:
         return False
-    from wakeful.triggers.sentences import is_on_the_wall
+    if moments := [wanted[name] for name in MOMENTS if wanted.get(name, NONE) != NONE]:
+        from wakeful.triggers.sentences import is_on_the_wall  # loads the grammar
 
-    if any(wanted[name] != NONE and is_on_the_wall(wanted[name]) for name in MOMENTS if name in wanted):
-        return True
+        if any(map(is_on_the_wall, moments)):
+            return True
     return wanted.get("tz") == NONE and (merged["type"] == "cron" or bool(merged.get("except")))
 
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 import platform
 import shlex
-import shutil
 import sys
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
@@ -28,7 +25,9 @@ from wakeful.kernel.views.orphans import orphans
 from wakeful.store.jobs import JobFilter
 from wakeful.surfaces.cli.app import SERVER, app
 from wakeful.surfaces.cli.approval import question_of, questions
+from wakeful.surfaces.cli.doctor_places import Check, configuration_of, disk_of, folder_of
 from wakeful.surfaces.cli.job_warnings import COMMAND, missing_predecessors, predecessor, warnings_about_work
+from wakeful.surfaces.cli.nodes import serving
 from wakeful.surfaces.cli.service_units import look as look_at_service
 from wakeful.triggers import system_zone, to_ms
 
@@ -37,7 +36,6 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
 OLDEST_PYTHON = (3, 11)
-LEAST_FREE = 100 * 1024 * 1024
 #: No clock that is right shows a time before this version was made, or in the next century.
 PLAUSIBLE = range(1_767_225_600_000, 4_102_444_800_000)
 STEP_MS = 60_000
@@ -48,15 +46,6 @@ MOST_NAMED = 20  # jobs without a handler, of one kind
 MOST_ASKED = 5  # runs that wait for a person
 BUSY = ("running", "waiting")
 START_PROGRAM = "start the program that handles them: wakeful serve --app module:scheduler"
-
-
-class Check(NamedTuple):
-    """One thing that was looked at."""
-
-    name: str
-    ok: bool
-    found: str
-    do: str | None = None  # what helps where something is wrong
 
 
 class Doubts(NamedTuple):
@@ -83,6 +72,7 @@ class Inside(NamedTuple):
     doubts: Doubts
     hold: Hold | None = None  # on everything
     notified: str | None = None  # where alerts are sent
+    nodes: Sequence[str] = ()  # that run jobs now
 
 
 @app.command("doctor", rich_help_panel=SERVER)
@@ -120,22 +110,24 @@ def _print(checks: list[Check]) -> None:
 
 def examine(place: Place, now: int) -> list[Check]:
     """Every check, in the order in which one needs the other."""
-    checks = [_python(), _zones(now)]
+    checks = [_python(), _zones(now), *configuration_of(place)]
     if not place.exists:
         checks += [
-            _folder(place),
+            folder_of(place),
             Check("store", ok=True, found=f"none yet at {place}; the first job or server makes it"),
         ]
-        return [*checks, *_disk(place), _clock(now, 0)]
+        return [*checks, *disk_of(place), _clock(now, 0)]
     try:
         inside = read(place, _look, None)
     except (SchedulerError, OSError) as error:
         return [*checks, Check("store", ok=False, found=str(error), do="see the sentence above"), _clock(now, 0)]
-    assert inside is not None  # noqa: S101 - the place exists
-    checks += [_sqlite(), Check("store", ok=True, found=f"{place}, {count(inside.jobs, 'job')}"), _folder(place)]
+    if inside is None:
+        nothing = Check("store", ok=True, found=f"none yet at {place}; the first job or server makes it")
+        return [*checks, nothing, _clock(now, 0)]
+    checks += [_sqlite(), Check("store", ok=True, found=f"{place}, {count(inside.jobs, 'job')}"), folder_of(place)]
     return [
         *checks,
-        *_disk(place),
+        *disk_of(place),
         _clock(now, inside.alive_at),
         _server(inside),
         *([Check(*found)] if (found := look_at_service()) is not None else []),
@@ -153,6 +145,7 @@ async def _look(scheduler: Scheduler) -> Inside | None:
     alerts, hidden = list(await scheduler.list_alerts()), scheduler.hidden_kinds
     asked = await questions(scheduler, MOST_NAMED) if summary.open_approvals else []
     server = server_of(scheduler)
+    nodes = sorted(node.name for node in serving(await scheduler.list_nodes()))
 
     def work(tx: Transaction) -> Inside:
         busy = [pair for status in BUSY for pair in tx.jobs.matching(JobFilter(status=status, hidden=hidden))]
@@ -171,6 +164,7 @@ async def _look(scheduler: Scheduler) -> Inside | None:
             _doubts(tx, hidden, served=server is not None),
             hold_of(tx.nodes.held()),
             alert_rules(tx).to,
+            nodes,
         )  # fmt: skip
 
     return await scheduler.look(work)
@@ -284,37 +278,12 @@ def _clock(now: int, alive_at: int) -> Check:
     return Check("clock", ok=True, found="plausible")
 
 
-def _folder(place: Place) -> Check:
-    """The database needs to write its file and beside it."""
-    if place.path is None:
-        return Check("writable", ok=True, found="decided by the database server")
-    file = place.path
-    folder = _nearest(file.parent)
-    targets = [target for target in (file, folder) if target.exists()]
-    closed = [str(target) for target in targets if not os.access(target, os.W_OK)]
-    if closed:
-        return Check(
-            "writable", ok=False, found=f"{closed[0]} may not be written", do="change its owner or permissions"
-        )
-    return Check("writable", ok=True, found=str(folder))
-
-
-def _disk(place: Place) -> list[Check]:
-    if place.path is None:
-        return []
-    free = shutil.disk_usage(_nearest(place.path.parent)).free
-    found = f"{free / 1024**3:.1f} GiB free" if free > 1024**3 else f"{free / 1024**2:.0f} MiB free"
-    return [Check("disk", ok=free >= LEAST_FREE, found=found, do="free some space: nothing can be stored without it")]
-
-
-def _nearest(folder: Path) -> Path:
-    """The folder, or the nearest one above it that exists."""
-    return next(place for place in (folder, *folder.parents) if place.exists())
-
-
 def _server(inside: Inside) -> Check:
     if inside.server is not None:
-        return Check("server", ok=True, found=f"running, process {inside.server.get('pid')}")
+        several = (
+            f"{count(len(inside.nodes), 'node')} running: {', '.join(inside.nodes)}" if len(inside.nodes) > 1 else None
+        )
+        return Check("server", ok=True, found=several or f"running, process {inside.server.get('pid')}")
     waits = inside.waiting
     many = count(waits, "job") if waits < MOST_COUNTED else f"{MOST_COUNTED} or more jobs"
     found = f"not running, and {many} will not fire" if waits else "not running, and nothing waits"
@@ -387,9 +356,9 @@ def _notified(inside: Inside) -> list[Check]:
     if not inside.jobs:
         return []
     found = (
-        "nobody is notified of failures: see docs/alerts.md"
+        "alerts are sent to nobody: set alerts.to in wakeful.yaml (docs/alerts.md)"
         if inside.notified is None
-        else f"sent to {inside.notified}"
+        else f"alerts are sent to {inside.notified}"
     )
     return [Check("messages", ok=True, found=found)]
 

@@ -19,6 +19,7 @@ from wakeful.kernel.rules.holding import hold_of
 from wakeful.kernel.rules.parking import HOLD
 from wakeful.kernel.rules.verdict import Facts, judge
 from wakeful.surfaces.cli.app import SERVER, app
+from wakeful.surfaces.cli.nodes import serving
 from wakeful.surfaces.cli.times import next_starts
 from wakeful.triggers import iso, to_ms
 
@@ -37,6 +38,7 @@ class Glance(NamedTuple):
     hold: dict[str, Any] | None = None  # who paused everything
     budget: dict[str, Any] | None = None  # of all agents together; none if no agent ran today
     cut_off: int = 0  # runs whose server has ended
+    nodes: tuple[str, ...] = ()  # that run jobs now
 
 
 NOTHING = Glance(None, {}, {}, 0, 0, None)
@@ -49,13 +51,15 @@ def status(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
     glance = read(place, _look, NOTHING)
     verdict = glance.verdict or judge(Facts(now_ms(), served=False))
     if as_json:
-        print_json({"store": str(place), "exists": place.exists, "verdict": verdict.to_dict(), **_as_data(glance)})
+        print_json(
+            {"store": str(place), "exists": glance is not NOTHING, "verdict": verdict.to_dict(), **_as_data(glance)}
+        )
     else:
         print_sentence(verdict.sentence)
         say()
         print_facts(
             [
-                ("store", str(place) if place.exists else f"{place} (none yet)"),
+                ("store", str(place) if glance is not NOTHING else f"{place} (none yet)"),
                 *_facts(glance, now_ms(), shown_zone(place)),
             ]
         )
@@ -79,6 +83,7 @@ async def _look(scheduler: Scheduler) -> Glance:
         hold.to_dict() if hold is not None else None,
         await scheduler.look(fleet_today),
         summary.cut_off,
+        tuple(sorted(node.name for node in serving(await scheduler.list_nodes()))),
     )
 
 
@@ -109,7 +114,7 @@ def _as_data(glance: Glance) -> dict[str, Any]:
 
 
 def _facts(glance: Glance, now: int, zone: tzinfo) -> list[tuple[str, str | Cell]]:
-    facts: list[tuple[str, str | Cell]] = [("server", _server(glance.server, now))]
+    facts: list[tuple[str, str | Cell]] = [("server", _servers(glance, now))]
     if glance.hold is not None:
         since = moment_words(glance.hold["since"], zone, now)
         facts += [("paused", Cell(f"everything, since {since} (wakeful resume --all)", "yellow"))]
@@ -133,6 +138,12 @@ def _facts(glance: Glance, now: int, zone: tzinfo) -> list[tuple[str, str | Cell
         facts += [("approvals", Cell(f"{glance.questions} open (wakeful approvals)", "yellow"))]
     alerts = f"{glance.open_alerts} open (wakeful alert list)" if glance.open_alerts else "none"
     return [*facts, ("alerts", Cell(alerts, "red" if glance.open_alerts else ""))]
+
+
+def _servers(glance: Glance, now: int) -> Cell:
+    if len(glance.nodes) > 1:
+        return Cell(f"{count(len(glance.nodes), 'node')} running: {', '.join(glance.nodes)}", "green")
+    return _server(glance.server, now)
 
 
 def _server(server: dict[str, Any] | None, now: int) -> Cell:

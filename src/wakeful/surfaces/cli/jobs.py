@@ -30,6 +30,7 @@ from wakeful.kernel.views.cut_off import CUT_OFF
 from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.surfaces.cli.app import JOBS, app
 from wakeful.surfaces.cli.approval import question_facts
+from wakeful.surfaces.cli.folding import folded_note, is_folded_job
 from wakeful.surfaces.cli.job_warnings import COMMAND, HTTP, returning_note
 from wakeful.surfaces.cli.monitoring import monitor_data, monitor_facts, ping_address, state_cell
 from wakeful.surfaces.cli.request import request_facts
@@ -67,7 +68,9 @@ def list_jobs(
             show_default=False,
         ),
     ] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Show all of them.")] = False,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show all of them, also those that agents have by themselves.")
+    ] = False,
     internal: Annotated[
         bool, typer.Option("--internal", help="Also jobs of internal kinds, such as deliveries.")
     ] = False,
@@ -89,11 +92,12 @@ def list_jobs(
         asked = {"kind": kind, "owner": owner, "status": status, "q": match, "internal": internal}
         print_jobs(place, asked, most, as_json=as_json)
         return
+    folds = not (everything or match or kind or owner or status)
     if as_json:
         lines = JsonLines()
         read(place, lambda scheduler: _each_page(scheduler, wanted, most, lambda jobs: lines.put(_data(jobs))), 0)
         lines.end()
-    elif not read(place, lambda scheduler: _print_jobs(scheduler, wanted, most, shown_zone(place)), 0):
+    elif not read(place, lambda scheduler: _print_jobs(scheduler, wanted, most, shown_zone(place), folds=folds), 0):
         say(_nothing(place, filtered=wanted._replace(hidden=()) != JobFilter()))
 
 
@@ -126,15 +130,23 @@ def _page(wanted: JobFilter, tx: Transaction) -> list[Job]:
     return job_views(tx, tx.jobs.matching(wanted))
 
 
-async def _print_jobs(scheduler: Scheduler, wanted: JobFilter, most: int | None, zone: tzinfo) -> int:
-    present, cut_off = now_ms(), await cut_off_ids(scheduler)
+async def _print_jobs(
+    scheduler: Scheduler, wanted: JobFilter, most: int | None, zone: tzinfo, *, folds: bool = False
+) -> int:
+    present, cut_off, folded = now_ms(), await cut_off_ids(scheduler), 0
 
     def show(jobs: list[Job]) -> None:
-        print_table(*job_rows(jobs, present, zone, cut_off))
+        nonlocal folded
+        kept = [job for job in jobs if not (folds and is_folded_job(job))]
+        folded += len(jobs) - len(kept)
+        if kept:
+            print_table(*job_rows(kept, present, zone, cut_off))
 
     shown = await _each_page(scheduler, wanted, most, show)
     if shown and (hold := hold_of(await scheduler.look(lambda tx: tx.nodes.held()))) is not None:
         say_note(f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all.")
+    if folded:
+        say_note(folded_note(folded, "job", "that agents have to be woken"))
     if shown == most:
         more = await scheduler.look(lambda tx: tx.jobs.count(wanted)) - shown
         if more > 0:

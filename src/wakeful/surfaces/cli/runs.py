@@ -26,6 +26,7 @@ from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.kernel.rules.outcome import with_type
 from wakeful.kernel.views.cut_off import CUT_OFF, cut_off_runs
 from wakeful.surfaces.cli.app import RUNS, app
+from wakeful.surfaces.cli.folding import folded_note, unfolded
 from wakeful.triggers import to_ms
 
 CANCEL_WAIT_S = 10.0
@@ -40,6 +41,9 @@ def list_runs(
         str | None, typer.Argument(metavar="[NAME]", help="Only runs of this job.", show_default=False)
     ] = None,
     number: HowMany = 20,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Also runs of agents that had nothing to do, and beats that only woke one.")
+    ] = False,
     as_json: Json = False,
     db: Db = None,
 ) -> None:
@@ -50,21 +54,26 @@ def list_runs(
 
         print_runs(place, name, number, as_json=as_json)
         return
-    nothing: tuple[list[Run], frozenset[str], Zones] = ([], frozenset(), {})
+    folds = name is None and not everything and not as_json
+    nothing: tuple[list[Run], int, frozenset[str], Zones] = ([], 0, frozenset(), {})
 
-    async def look(scheduler: Scheduler) -> tuple[list[Run], frozenset[str], Zones]:
-        runs = await scheduler.get_run_log(name, number)
-        return runs, await cut_off_ids(scheduler), await zones_of_runs(scheduler, runs, place)
+    async def look(scheduler: Scheduler) -> tuple[list[Run], int, frozenset[str], Zones]:
+        runs, folded = await scheduler.get_run_log(name, number) if not folds else [], 0
+        if folds:
+            runs, folded = await unfolded(lambda most, before: scheduler.get_run_log(None, most, before), number)
+        return runs, folded, await cut_off_ids(scheduler), await zones_of_runs(scheduler, runs, place)
 
-    log, cut_off, zones = read(place, look, nothing) if name is None else change(place, look)
+    log, folded, cut_off, zones = read(place, look, nothing) if name is None else change(place, look)
     if as_json:
         print_json([{**run.to_dict(), "trace": run.trace} for run in log])
-    elif log:
+    elif log or folded:
         print_table(*run_rows(log, now_ms(), zones, with_job=name is None, cut_off=cut_off))
     elif name is not None:
         say(f"{name} has not run yet (store: {place}).")
     else:
         say(f"No runs in {place}." if place.exists else f"No runs: there is no store at {place} yet.")
+    if folded:
+        say_note(folded_note(folded, "run", "of agents with nothing to do"))
 
 
 def run_rows(

@@ -21,7 +21,18 @@ log = logging.getLogger("wakeful.serve")
 MOST_NAMES = 10_000  # remembered, so that a busy job is looked up once
 MOST_STARTED = 10_000  # remembered, to log how long they took
 MOST_BEHIND = 1_000  # ends that wait to be logged in full
+BEAT = ".heartbeat"  # a name that nobody can give
 UNWELL = ("error", "timeout", "crashed", "unknown")
+
+
+NOTHING = ("noop", "skipped")
+
+
+def _level(name: str, outcome: str | None) -> int:
+    """A run that had nothing to do is no news, and neither is a beat: the run of the agent that it wakes is."""
+    if outcome in UNWELL:
+        return logging.WARNING
+    return logging.DEBUG if outcome in NOTHING or name.endswith(BEAT) else logging.INFO
 
 
 def on_signals(first: Callable[[], None], second: Callable[[], None]) -> None:
@@ -124,8 +135,7 @@ class ServeLog:
             what = "%s waits for approval: wakeful approve %s, or wakeful reject %s"
             log.warning(what, name, run_id, run_id, extra=extra)
             return
-        level = logging.WARNING if outcome in UNWELL else logging.INFO
-        log.log(level, "%s %s %s%s%s", name, run_id, outcome or event.type, took, error, extra=extra)
+        log.log(_level(name, outcome), "%s %s %s%s%s", name, run_id, outcome or event.type, took, error, extra=extra)
 
     async def _name(self, job_id: str, *, ask: bool) -> str:
         known = self._names.get(job_id)

@@ -10,6 +10,8 @@ from wakeful.config.models import Duration, Section
 
 Secret = Annotated[str, Field(min_length=1)]
 HeaderName = Annotated[str, Field(pattern=r"^[A-Za-z0-9_-]{1,100}$")]
+Trust = Literal["paired", "none"]
+"""Whose text is a request: that of people who are paired and of the folder's owner, or nobody's."""
 Words = list[Annotated[str, Field(min_length=1)]]
 
 
@@ -47,6 +49,7 @@ class Chat(Section):
 
     connector: str | None = None
     match: Annotated[str, Field(min_length=1, max_length=500)] | None = None
+    trust: Trust | None = None
 
 
 class Untrusted(Section):

@@ -15,6 +15,7 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wakeful.domains.agents.inbound.listening import answer_waiting, hearing
 from wakeful.domains.agents.inbound.receiving import CHAT, Inbound, Taken, TurnedAway, take
 from wakeful.domains.agents.inbound.tables import RequestRow, Requests
 from wakeful.domains.agents.wakes import add_event, find_agent, request_wake
@@ -67,7 +68,7 @@ def hear(tx: Transaction, context: Context, incoming: Any) -> None:
     """A paired person wrote in a chat: part of the transaction that stores that it was received."""
     message = Message(incoming.connector, incoming.sender, incoming.text, incoming.id, incoming.name)
     if incoming.role not in MAY_START:
-        if _hearing(tx, message.connector, None):
+        if hearing(tx, message.connector, None):
             _answer(tx, context, message, f"Your role is {incoming.role}: this needs {MAY_START[0]}.")
         return
     found = _start(tx, context, message, matching(tx, message, None, incoming.read or frozenset()))
@@ -106,15 +107,15 @@ def _receive(tx: Transaction, context: Context, message: Message, agent: str | N
 
 def matching(tx: Transaction, message: Message, agent: str | None, found: frozenset[str]) -> list[JobDef]:
     """The schedules that a message starts in which these patterns were found."""
-    hearing = _hearing(tx, message.connector, agent)
-    matched = [job for job, chat in hearing if chat.get("match") in found]
-    return matched or [job for job, chat in hearing if chat.get("match") is None]
+    heard = hearing(tx, message.connector, agent)
+    matched = [job for job, chat in heard if chat.get("match") in found]
+    return matched or [job for job, chat in heard if chat.get("match") is None]
 
 
 def patterns_for(tx: Transaction, connector: str, agent: str | None) -> dict[str, str]:
     """The patterns that a message is searched for, each with the name of a schedule that has it."""
-    hearing = _hearing(tx, connector, agent)
-    return {chat["match"]: job.name for job, chat in hearing if chat.get("match") is not None}
+    heard = hearing(tx, connector, agent)
+    return {chat["match"]: job.name for job, chat in heard if chat.get("match") is not None}
 
 
 def found_in(text: str, patterns: Mapping[str, str]) -> frozenset[str]:
@@ -129,18 +130,6 @@ def found_in(text: str, patterns: Mapping[str, str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _hearing(tx: Transaction, connector: str, agent: str | None) -> list[tuple[JobDef, dict[str, Any]]]:
-    numbers = tx.of(Requests).chat_jobs(agent)
-    jobs = tx.jobs.definitions(numbers) if numbers else {}
-    hearing = [(jobs[number], _chat(jobs[number])) for number in numbers if number in jobs]
-    return [(job, chat) for job, chat in hearing if chat.get("connector") in (None, connector)]
-
-
-def _chat(job: JobDef) -> dict[str, Any]:
-    chat = json.loads(job.payload).get(CHAT)
-    return chat if isinstance(chat, dict) else {}
-
-
 def _start(tx: Transaction, context: Context, message: Message, jobs: list[JobDef]) -> Received:
     received = Received([], [])
     for job in jobs:
@@ -153,6 +142,8 @@ def _start(tx: Transaction, context: Context, message: Message, jobs: list[JobDe
         else:
             touch(tx, context, message.connector, message.sender, json.loads(job.payload)["agent"])
             received.taken.append(found)
+            if pair[1].paused and not found.is_duplicate:
+                answer_waiting(tx, context, job, f"{job.name} is paused until somebody resumes it")
     return received
 
 

@@ -234,7 +234,9 @@ class Desk:
         if spec["source"] == "directory":
             from wakeful.domains.agents.sources.directory import DirectorySource
 
-            return DirectorySource(spec["path"], inline=isinstance(self._scheduler.clock, VirtualClock))
+            is_trusted = spec.get("trust") != "none"
+            inline = isinstance(self._scheduler.clock, VirtualClock)
+            return DirectorySource(spec["path"], inline=inline, is_trusted=is_trusted)
         from wakeful.domains.agents.sources.github import GitHubSource  # loads httpx
         from wakeful.domains.agents.sources.github_api import GitHub
 

@@ -28,6 +28,7 @@ from wakeful.domains.agents.sources.source import (
     SourceFailed,
 )
 from wakeful.threads import room
+from wakeful.trust import distrust_below
 
 UNFINISHED = ("~", ".tmp", ".part", ".partial", ".crdownload", ".swp")
 LONGEST_BODY = 100_000
@@ -40,9 +41,10 @@ T = TypeVar("T")
 class DirectorySource:
     """A directory with the four folders, which are made where they are missing."""
 
-    def __init__(self, path: str, *, inline: bool = False) -> None:
-        """`inline`: without threads, for virtual time."""
+    def __init__(self, path: str, *, inline: bool = False, is_trusted: bool = True) -> None:
+        """`inline`: without threads, for virtual time. `is_trusted`: what only its user can write is a request."""
         self._path = Path(path)
+        self._is_trusted = is_trusted
         self._inline = inline
 
     @property
@@ -116,7 +118,13 @@ class DirectorySource:
     def _read(self, folders: Folders, place: Place) -> Held:
         content = folders.read(place, 4 * LONGEST_BODY)
         text = content.decode("utf-8", "replace")[:LONGEST_BODY]
-        return Held(None, text, str(self._path / place.folder / place.name))
+        path = self._path / place.folder / place.name
+        return Held(None, text, os.path.realpath(path), self._is_trusted and self._is_own(path))
+
+    def _is_own(self, path: Path) -> bool:
+        """Whether no other user could have put the file there: neither where it waited nor where it is."""
+        places = (path, self._path / "new")
+        return all(distrust_below(place, self._path) is None for place in places)
 
     async def _do(self, work: Callable[[Folders], T]) -> T:
         """A step. A directory may be large, or on a slow disk."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from wakeful.domains.agents.fencing import holds
 from wakeful.domains.agents.naming import wake_job
+from wakeful.domains.agents.senders.trusting import OWN
 from wakeful.domains.agents.sources.source import Found, Held, Listing, SourceFailed, WorkSource
 from wakeful.domains.agents.sources.tables import SourceTables
 from wakeful.domains.agents.tables import AgentTables, WorkItem
@@ -137,6 +138,9 @@ def put_back(tx: Transaction, item: WorkItem) -> None:
 def refresh(tx: Transaction, item: WorkItem, held: Held) -> WorkItem:
     """The item as it is at its source now; its run names it."""
     found = _own(tx, item)
+    if held.is_own != bool(read(found).get(OWN)):
+        found = found._replace(mark=json.dumps({**read(found), OWN: held.is_own}))
+        tx.of(AgentTables).save_item(found)
     if found.run_id is not None:
         name_item(tx, found.run_id, found)
     title = clean(held.title) if held.title is not None else found.title

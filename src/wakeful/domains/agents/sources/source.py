@@ -68,6 +68,7 @@ class Held(NamedTuple):
     title: str | None = None
     body: str | None = None
     path: str | None = None
+    is_own: bool = False  # nobody but the user of this process could have written it
 
 
 class Lost(NamedTuple):

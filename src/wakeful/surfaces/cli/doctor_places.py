@@ -1,0 +1,69 @@
+"""What `doctor` looks at outside the store: the configuration, the directory of the store, and the disk."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import NamedTuple
+
+from wakeful.console.place import Place, nearest_config
+from wakeful.console.words import count
+
+LEAST_FREE = 100 * 1024 * 1024
+
+
+class Check(NamedTuple):
+    """One thing that was looked at."""
+
+    name: str
+    ok: bool
+    found: str
+    do: str | None = None  # what helps where something is wrong
+
+
+def configuration_of(place: Place) -> list[Check]:
+    """Whether a server could start with the file that it would read here."""
+    from wakeful.config.loading import load
+    from wakeful.config.reading import ConfigError
+
+    found = place.config or nearest_config(Path.cwd())
+    if found is None:
+        return []
+    try:
+        load(found)
+    except ConfigError as error:
+        first = error.faults[0]
+        line = f", line {first.line}" if first.line is not None else ""
+        said = f"{found} has {count(len(error.faults), 'mistake')}{line}: {first.message}"
+        return [Check("settings", ok=False, found=said, do=f"wakeful check {found} lists all; mend them")]
+    return [Check("settings", ok=True, found=str(found))]
+
+
+def folder_of(place: Place) -> Check:
+    """The database needs to write its file and beside it."""
+    if place.path is None:
+        return Check("writable", ok=True, found="decided by the database server")
+    file = place.path
+    folder = _nearest(file.parent)
+    targets = [target for target in (file, folder) if target.exists()]
+    closed = [str(target) for target in targets if not os.access(target, os.W_OK)]
+    if closed:
+        return Check(
+            "writable", ok=False, found=f"{closed[0]} may not be written", do="change its owner or permissions"
+        )
+    return Check("writable", ok=True, found=str(folder))
+
+
+def disk_of(place: Place) -> list[Check]:
+    """How much is free where the store is."""
+    if place.path is None:
+        return []
+    free = shutil.disk_usage(_nearest(place.path.parent)).free
+    found = f"{free / 1024**3:.1f} GiB free" if free > 1024**3 else f"{free / 1024**2:.0f} MiB free"
+    return [Check("disk", ok=free >= LEAST_FREE, found=found, do="free some space: nothing can be stored without it")]
+
+
+def _nearest(folder: Path) -> Path:
+    """The folder, or the nearest one above it that exists."""
+    return next(place for place in (folder, *folder.parents) if place.exists())
