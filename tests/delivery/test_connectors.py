@@ -232,6 +232,18 @@ def test_what_would_end_its_server_or_its_run_is_an_attempt_that_failed(error, u
 
 
 @pytest.mark.promise("A8")
+def test_a_module_whose_import_never_ends_stops_nothing_but_its_own_connector(tmp_path):
+    (tmp_path / "stuck.py").write_text("import threading\nthreading.Event().wait()\n")
+
+    async def main():
+        async with asyncio.timeout(0.5):
+            await LazyCall("stuck:send", tmp_path).send(MESSAGE)
+
+    with pytest.raises(TimeoutError):
+        asyncio.run(main())
+
+
+@pytest.mark.promise("A8")
 def test_a_function_that_raises_as_if_a_person_had_pressed_ctrl_c_ends_nothing():
     def fails(_):
         raise KeyboardInterrupt

@@ -90,3 +90,5 @@ def test_what_a_connector_has_sent_is_not_looked_through_for_what_waits(tmp_path
     ):
         count, plan = steps(path, f"SELECT * FROM deliveries WHERE connector = 'fine' AND {where}")  # noqa: S608 - as above
         assert (count, "TEMP B-TREE" in plan) == (0, False), (where, plan)
+    count, plan = steps(path, "SELECT created_at, queued_at FROM deliveries WHERE open = 1 LIMIT 10000")
+    assert (count <= 1, "deliveries_waiting" in plan) == (True, True), (count, plan)

@@ -7,8 +7,9 @@ import pytest
 from tests.delivery.targets import Target, one, raising, refusing, sending_to
 from tests.kernel.scene import virtual
 from wakeful import Every
-from wakeful.domains.delivery.connector import Permanent, Unclear
+from wakeful.domains.delivery.connector import Permanent, Temporary, Unclear
 from wakeful.domains.delivery.outbox import cancel, requeue_all
+from wakeful.domains.delivery.tables import Outbox
 from wakeful.domains.delivery.views import delivery_number
 from wakeful.kernel.loop.config import Tuning
 
@@ -91,3 +92,35 @@ async def test_what_may_have_arrived_and_waits_to_be_sent_again_can_be_cancelled
         await scene.sleep("1h")
         assert (await one(scheduler, number))["status"] == "expired"
         assert target.texts == ["hello"]
+
+
+@pytest.mark.promise("X26")
+@virtual
+async def test_a_message_that_its_target_puts_off_for_hours_is_not_called_well(scene):
+    scene.tuning = Tuning()
+    target = Target(scene)
+    target.act = raising(Temporary("busy", retry_after=7_200))
+    async with sending_to(scene, target) as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        await scheduler.deliver("text", to="phone")
+        await scene.sleep("14m")
+        assert (await scheduler.get_verdict()).well
+        target.act = None
+        await scene.sleep("76m")
+        assert await scheduler.get_verdict() == (
+            "behind",
+            "Behind: 1 message waits to be sent (wakeful delivery list), 1h 30m for the oldest.",
+        )
+        await scene.sleep("31m")
+        assert (await scheduler.get_verdict()).well
+
+
+@pytest.mark.promise("X26")
+@virtual
+async def test_a_test_message_that_fails_says_so_once_and_is_no_message_that_was_lost(scene):
+    scene.tuning = Tuning()
+    async with sending_to(scene, refusing(scene)) as scheduler:
+        await scheduler.add_job("a", Every("1h"))
+        number = await scheduler.connectors.test("phone")
+        assert (await scheduler.look(lambda tx: tx.of(Outbox).get(number))).status == "failed"
+        assert (await scheduler.get_verdict()).well

@@ -133,7 +133,7 @@ def lived(scene, fleet):
                 await scheduler.start()
         await _until(scene, ends - 1)
         found = (
-            await _runs(scene, fleet) if fleet.outages and fleet.outages[-1][1] >= ends else await _runs_of(scheduler)
+            await _runs(scene, fleet) if fleet.outages and fleet.outages[-1][1] >= ends else await runs_of(scheduler)
         )
         await scheduler.close()
         return found
@@ -169,10 +169,10 @@ async def _until(scene, moment):
 
 async def _runs(scene, fleet):
     async with _scheduler(scene, fleet) as scheduler:
-        return await _runs_of(scheduler)
+        return await runs_of(scheduler)
 
 
-async def _runs_of(scheduler):
+async def runs_of(scheduler):
     def look(tx):
         names = {placed.id: placed.name for placed in tx.slots.jobs()}
         rows = tx.runs.matching(RunFilter(limit=100_000))

@@ -126,6 +126,12 @@ GONE = "Stalled: no server is running, and nothing starts until one does (wakefu
             "failing",
             f"Failing: 1 message was not {SENT}; a failed 5 of its last 10 runs, and 1 other job as often.",
         ),
+        (
+            {"unsent": 3, "unsent_since": NOW - 2 * HOUR},
+            "behind",
+            "Behind: 3 messages wait to be sent (wakeful delivery list), 2h for the oldest.",
+        ),
+        ({"unsent": 3, "unsent_since": NOW - 5 * MINUTE}, "well", "All well. 210 runs since midnight; next in 38s."),
         ({"unaccounted": 3, **NEEDS}, "unsure", "3 slots have no record. This should not happen."),
         ({"unaccounted": 1, **LATE}, "unsure", "1 slot has no record. This should not happen."),
         ({"unaccounted": 3, "served": False}, "stalled", GONE),
@@ -266,7 +272,7 @@ async def test_a_job_that_waits_long_for_its_lane_is_behind(scene):
         await scheduler.start()
         await scene.until(at(1, 0, 30))
         assert (await scheduler.get_verdict()).well
-        await scene.until(at(1, 2))
+        await scene.until(at(1, 2, 1))
         assert await scheduler.get_verdict() == ("behind", "Behind: 1 job waits for lane gpu, 2m for the oldest.")
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from tests.agents.virtual_agents import agent
 from tests.alerts.test_buttons import Chat, labels, pressed, with_chat
 from tests.api.callers import Callers
 from tests.kernel.scene import virtual
-from tests.mcp.desks import Tools, questions
+from tests.mcp.desks import Tools, in_a_run, questions
 from wakeful.domains.alerts import configure
 
 pytestmark = pytest.mark.promise("X6")
@@ -76,3 +77,29 @@ async def test_a_person_who_cancels_removes_or_resumes_has_answered(scene):
         assert [job.name for job in await scheduler.list_jobs()] == ["three"]
         outcomes = [(await scheduler.get_run(run)).outcome for run, _ in waiting.values()]
         assert sorted(outcomes) == ["cancelled", "cancelled", "noop"]
+
+
+@virtual
+async def test_a_word_about_many_jobs_is_no_answer(scene, agents):
+    async with agents.scheduler_with({"a": agent()}) as scheduler, Callers(scheduler) as callers:
+        await scheduler.start()
+        await callers.add("boss", "operator")
+        tools = Tools(scheduler, agents)
+
+        async def deed(by):
+            await by.ok("schedule", name="prices", when="every day at 09:00", prompt="Look.")
+
+        await in_a_run(scene, tools, "a", deed)
+        ((name, (run, _)),) = (await questions(scheduler)).items()
+        await scheduler.agents.pause("a")
+        await scheduler.agents.resume("a")
+        for what in ("run", "resume"):
+            answer = (await callers.ask("boss", f"POST /api/jobs:{what}", {"all": True})).json()
+            assert run in str(answer), answer
+        assert list(await questions(scheduler)) == [name]
+        assert (await scheduler.get_job(name)).status == "paused"
+        assert [turn.schedule for turn in agents.turns if turn.schedule == "prices"] == []
+        assert (await scheduler.get_job("a.wake")).status == "idle"
+        named = await callers.ask("boss", "POST /api/jobs:resume", {"ids": [name]})
+        assert named.status_code == 200, named.text
+        assert await questions(scheduler) == {}

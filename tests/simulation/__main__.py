@@ -1,10 +1,10 @@
 """`python -m tests.simulation --seeds 2000` lives through many worlds; `--seed N` through one, telling its story.
 
 `--store postgres` are worlds of several nodes; `--nodes 3` of exactly so many. `--world agents` has agents in it,
-`bureau` some that leave and come back, `relays` some that write to each other, `workflows` a workflow, `steps` one with
-steps, `tangles` one that is hard to bear, `shares` crowded lanes; in `alarms` incidents are sent to a phone that fails
-at times, and every message is followed; in `nights` the phone has quiet hours, and people write, requeue and cancel
-messages.
+`bureau` some that leave and come back, `relays` some that write to each other, `planners` some that schedule
+themselves, `workflows` a workflow, `steps` one with steps, `tangles` one that is hard to bear, `shares` crowded lanes;
+in `alarms` incidents are sent to a phone that fails at times, and every message is followed; in `nights` the phone has
+quiet hours, and people write, requeue and cancel messages.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tests.simulation.people import People
 WORLDS = {
     "jobs": "world:World", "agents": "agents:Employer", "bureau": "bureau:Bureau", "relays": "relays:Relays",
     "alarms": "alarms:Alarmed", "workflows": "flows:Flowing", "tangles": "tangles:Tangled", "shares": "shares:Sharing",
-    "nights": "nights:Nightly", "steps": "stepped:Stepped",
+    "nights": "nights:Nightly", "steps": "stepped:Stepped", "planners": "planners:Planners",
 }  # fmt: skip
 FLEETS = {"jobs": "fleet:Fleet", "agents": "agency:Agency", "alarms": "alarmed_fleet:AlarmedFleet"}
 

@@ -13,6 +13,7 @@ FAILED = ("error", "timeout", "crashed")
 OF_RUNS = ("failing", "flapping", "down", "missed", "stuck", "no_handler", "no_node")
 NO_TROUBLE = ("well", "quiet", "empty")
 LATE_MS = 60_000
+QUARTER_MS = 15 * 60_000
 WEEK_MS = 7 * 86_400_000
 
 
@@ -47,12 +48,18 @@ def expected_state(connection: Connection, now: int) -> str | None:
         return "failing"
     parked = any(now - job["ready_at"] > LATE_MS for job in jobs if job["parked"] is not None and job["ready_at"])
     due = connection.execute("SELECT min(due_at) AS first FROM job_state").fetchone()["first"]
-    return "behind" if parked or (due is not None and now - due > LATE_MS) else None
+    return "behind" if parked or (due is not None and now - due > LATE_MS) or _waits(connection, now) else None
+
+
+def _waits(connection: Connection, now: int) -> bool:
+    """Whether a message has waited to be sent for longer than five attempts take."""
+    rows = connection.execute("SELECT created_at, queued_at FROM deliveries WHERE open = 1").fetchall()
+    return any(now - max(row["created_at"], row["queued_at"] or 0) > QUARTER_MS for row in rows)
 
 
 def _given_up(connection: Connection, now: int) -> bool:
     """Whether a message of the last week will not be sent any more."""
-    sql = "SELECT id FROM deliveries WHERE status = 'failed' AND kind <> 'digest' AND id >= ?"
+    sql = "SELECT id FROM deliveries WHERE status = 'failed' AND kind NOT IN ('digest', 'test') AND id >= ?"
     return bool(connection.execute(sql, (first_id_at(now - WEEK_MS),)).fetchall())
 
 

@@ -372,7 +372,8 @@ def test_steps_beside_each_other_are_each_recorded():
 
 
 @pytest.mark.promise("X32")
-def test_a_step_that_fails_does_not_cut_off_those_beside_it():
+@pytest.mark.parametrize("way", ["gather", "task group"])
+def test_a_step_that_fails_does_not_cut_off_those_beside_it(way):
     workflow = Workflow("fan")
     done, failing = [], ["busy"]
 
@@ -384,7 +385,13 @@ def test_a_step_that_fails_does_not_cut_off_those_beside_it():
 
     @workflow.on("all", on_failure="park")
     async def out(ctx, event):
-        await asyncio.gather(*(ctx.step(f"send-{number}", send, number, 30 // number) for number in (1, 2, 3)))
+        steps = [ctx.step(f"send-{number}", send, number, 30 // number) for number in (1, 2, 3)]
+        if way == "gather":
+            await asyncio.gather(*steps)
+        else:
+            async with asyncio.TaskGroup() as group:
+                for step in steps:
+                    group.create_task(step)
 
     with WorkflowTest(workflow) as test:
         test.publish("all")
@@ -395,6 +402,32 @@ def test_a_step_that_fails_does_not_cut_off_those_beside_it():
         test.advance("1m")
         assert done == [3, 1, 2]
         assert [event["status"] for event in test.events("all")] == ["consumed"]
+
+
+@pytest.mark.promise("X32")
+def test_the_time_limit_of_the_function_ends_the_steps_that_it_left_behind():
+    workflow = Workflow("fan")
+    done = []
+
+    async def send(number):
+        await asyncio.sleep(100)
+        done.append(number)
+
+    async def fail():
+        raise ValueError("wrong")
+
+    @workflow.on("all", on_failure="park", timeout="30s", retry=[])
+    async def out(ctx, event):
+        await asyncio.gather(ctx.step("slow", send, 1), ctx.step("fail", fail))
+
+    with WorkflowTest(workflow) as test:
+        test.publish("all")
+        test.advance("10m")
+        assert done == []
+        assert [event["status"] for event in test.events("all")] == ["parked"]
+        assert {one["name"]: one["status"] for one in test.runs()[-1]["steps"]} == {
+            "slow": "uncertain", "fail": "failed",
+        }  # fmt: skip
 
 
 class Client:

@@ -81,6 +81,8 @@ def declare(domain: Domain) -> Domain:
         outgoing.SOURCES[domain.name] = domain.run_deliveries
     if domain.given_up is not None:
         outgoing.GIVEN_UP[domain.name] = domain.given_up
+    if domain.unsent is not None:
+        outgoing.UNSENT[domain.name] = domain.unsent
     if domain.migrations is not None:
         schema_version.FOLDERS[domain.name] = domain.migrations
     return domain

@@ -185,6 +185,8 @@ class Domain(NamedTuple):
     """What was sent about runs, by run, for everybody who looks at them."""
     given_up: Callable[[Transaction, int], int] | None = None
     """How many messages made from an id on were given up, for the verdict."""
+    unsent: Callable[[Transaction], tuple[int, int | None]] | None = None
+    """How many messages wait to be sent, and since when the first of them does, for the verdict."""
 
     measures: Reference | None = None
     """`(tx) -> Iterable[Measure]`: further figures for `/metrics`, each at a cost that does not grow with the store."""

@@ -9,6 +9,7 @@ from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.agents.views import agent_view
 from wakeful.domains.agents.wakes import find_agent
 from wakeful.kernel.actions import pausing
+from wakeful.kernel.actions.proposing import unanswered
 from wakeful.kernel.actions.recording import Origin, on_record
 
 if TYPE_CHECKING:
@@ -32,8 +33,10 @@ def pause_agent(tx: Transaction, context: Context, agent: str, origin: Origin) -
 
 
 def resume_agent(tx: Transaction, context: Context, agent: str, origin: Origin) -> Acted:
-    """Resume all jobs of an agent except schedules that are switched off; waiting events wake it."""
+    """Resume all jobs of an agent but those that are switched off or wait for approval; waiting events wake it."""
     pairs = _jobs(tx, agent)
+    waiting = unanswered(tx, [job for job, _ in pairs])
+    pairs = [pair for pair in pairs if pair[0].id not in waiting]
     stopped = [pair for pair in pairs if pair[1].paused or pair[1].errors or _is_stopped_wake(*pair)]
     _, action = on_record(tx, origin, "resume", pairs, lambda: pausing.resume_all(tx, context, stopped))
     return Acted(agent_view(tx, agent), action)

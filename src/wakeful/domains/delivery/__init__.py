@@ -49,6 +49,7 @@ __all__ = [
 ]
 
 DELIVERY = "delivery"
+MOST_WAITING = 10_000  # messages that are counted for the verdict
 
 
 def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
@@ -120,6 +121,12 @@ def _given_up(tx: Transaction, from_id: int) -> int:
     return tx.of(Outbox).failed_count(from_id)
 
 
+def _unsent(tx: Transaction) -> tuple[int, int | None]:
+    from wakeful.domains.delivery.tables import Outbox
+
+    return tx.of(Outbox).waiting(MOST_WAITING)
+
+
 def _released(tx: Transaction) -> None:
     from wakeful.domains.delivery.outbox import release_pending
 
@@ -153,6 +160,7 @@ domain = Domain(
     },
     run_deliveries=_of_runs,
     given_up=_given_up,
+    unsent=_unsent,
     measures="wakeful.domains.delivery.views:measures",
     parts={"connectors": "wakeful.domains.delivery.registry:Registry"},
     section="connectors",

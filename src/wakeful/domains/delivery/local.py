@@ -87,13 +87,15 @@ class LazyCall:
 
     def __init__(self, reference: str, folder: Path, name: str = "python") -> None:
         self._name = name
+        self._room = room_of(name)
         self._reference = reference
         self._folder = folder
         self._found: CallConnector | None = None
 
     async def send(self, message: Message) -> None:
         if self._found is None:
-            self._found = CallConnector(self._load(), self._name)
+            # What a module does while it is imported may take for ever.
+            self._found = CallConnector(await self._room.call(self._load), self._name)
         await self._found.send(message)
 
     def _load(self) -> Callable[[Message], Any]:

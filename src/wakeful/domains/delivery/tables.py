@@ -119,8 +119,15 @@ class Outbox(Verbs):
 
     def failed_count(self, from_id: int) -> int:
         """How many made from that id on were given up."""
-        sql = "SELECT count(*) FROM deliveries WHERE status = 'failed' AND id >= ? AND kind <> 'digest'"
+        sql = "SELECT count(*) FROM deliveries WHERE status = 'failed' AND id >= ? AND kind NOT IN ('digest', 'test')"
         return self._count(sql, from_id)
+
+    def waiting(self, most: int) -> tuple[int, int | None]:
+        """How many wait to be sent anywhere, at most `most` of them are counted, and since when the first does."""
+        some = "SELECT created_at, queued_at FROM deliveries WHERE open = 1 LIMIT ?"
+        since = "min(CASE WHEN queued_at > created_at THEN queued_at ELSE created_at END)"
+        count, first = self._session.rows(f"SELECT count(*), {since} FROM ({some}) q", (most,))[0]
+        return int(count), None if first is None else int(first)
 
     def by_dedupe(self, key: str) -> int | None:
         """The delivery with that key; no other transaction can store one before this one ends."""

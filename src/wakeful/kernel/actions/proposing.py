@@ -25,6 +25,8 @@ from wakeful.store.proposals import Proposal, Proposals
 from wakeful.store.records import RunDetails, RunRow
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from wakeful.kernel.actions.authorization import Rights
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
@@ -109,6 +111,16 @@ def drop_late(tx: Transaction, context: Context, limit: int = 20) -> int:
         else:
             tx.of(Proposals).put(one._replace(run_id=None, expires_at=None))
     return len(late)
+
+
+def unanswered(tx: Transaction, jobs: Iterable[JobDef]) -> dict[int, str]:
+    """Of these jobs, those that wait for a person's answer, and what to do: a word about many jobs is no answer."""
+    runs = {job.id: (job.name, open_proposal(tx, job)) for job in jobs if job.source == MCP}
+    return {
+        job_id: f"{name} waits for approval: approve or reject {ids.run_text(run.id)}."
+        for job_id, (name, run) in runs.items()
+        if run is not None
+    }
 
 
 def refuse_proposed(rights: Rights, job: JobDef) -> None:

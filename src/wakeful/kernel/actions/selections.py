@@ -14,6 +14,7 @@ from wakeful.errors import InvalidJob, NotAllowed, SchedulerError
 from wakeful.kernel.actions import pausing
 from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.authorization import Rights, own_job
+from wakeful.kernel.actions.proposing import unanswered
 from wakeful.kernel.actions.recording import keep, on_record, origin_of
 from wakeful.kernel.actions.stops import stopped_by_others
 from wakeful.kernel.context import Context
@@ -54,7 +55,7 @@ def pause_many(tx: Transaction, context: Context, many: JobSelection, note: str 
 
 def resume_many(tx: Transaction, context: Context, many: JobSelection, rights: Rights) -> BulkResult:
     meant = _meant(tx, many, rights)
-    against = stopped_by_others(tx, rights, meant)
+    against = _held(tx, many, meant, rights)
     if many.refs is not None:
         for refusal in against.values():
             raise NotAllowed(refusal)
@@ -73,7 +74,7 @@ def resume_many(tx: Transaction, context: Context, many: JobSelection, rights: R
 def run_many(tx: Transaction, context: Context, many: JobSelection, rights: Rights) -> BulkResult:
     """Start them by hand, each through the same admission as everything else."""
     meant = _startable(tx, many, rights)
-    refused = {job.name: why for job, why in _against(tx, context, meant, rights)}
+    refused = {job.name: why for job, why in _against(tx, context, many, meant, rights)}
     started = []
     for job, _ in meant:
         if job.name not in refused:
@@ -98,7 +99,7 @@ def preview(tx: Transaction, context: Context, what: str, many: JobSelection, ri
     """What `run`, `pause` or `resume` would do to these jobs; nothing is changed."""
     if what == "run":
         meant = _startable(tx, many, rights, lock=False)
-        refused = {job.name: why for job, why in _against(tx, context, meant, rights)}
+        refused = {job.name: why for job, why in _against(tx, context, many, meant, rights)}
         return Preview(
             len(meant) - len(refused), 0, refused, _about_starts([p for p in meant if p[0].name not in refused])
         )
@@ -108,7 +109,7 @@ def preview(tx: Transaction, context: Context, what: str, many: JobSelection, ri
         running = sum(state.run_id is not None for _, state in changes)
         says = ["Nothing of it is running."] if not running else [f"{counted(running, 'run')} will finish."]
         return Preview(len(changes), len(meant) - len(changes), {}, [*says, "They can still be started by hand."])
-    against = stopped_by_others(tx, rights, meant)
+    against = _held(tx, many, meant, rights)
     free = [pair for pair in meant if pair[0].id not in against]
     changes = [pair for pair in free if pair[1].paused or pair[1].errors or not pair[1].enabled]
     refused = {job.name: against[job.id] for job, _ in meant if job.id in against}
@@ -125,11 +126,17 @@ def _startable(
     return meant
 
 
+def _held(tx: Transaction, many: JobSelection, meant: list[tuple[JobDef, JobState]], rights: Rights) -> dict[int, str]:
+    """The jobs that this caller may not start, and those that wait for approval unless they are named."""
+    waiting = unanswered(tx, [job for job, _ in meant]) if many.refs is None else {}
+    return waiting | stopped_by_others(tx, rights, meant)
+
+
 def _against(
-    tx: Transaction, context: Context, meant: list[tuple[JobDef, JobState]], rights: Rights
+    tx: Transaction, context: Context, many: JobSelection, meant: list[tuple[JobDef, JobState]], rights: Rights
 ) -> list[tuple[JobDef, str]]:
     """The jobs that cannot be started by hand, and why."""
-    stopped = stopped_by_others(tx, rights, meant)
+    stopped = _held(tx, many, meant, rights)
     found = []
     for job, state in meant:
         try:

@@ -18,6 +18,8 @@ Source = Callable[["Transaction", Sequence[int]], Mapping[int, list[dict[str, An
 SOURCES: dict[str, Source] = {}
 #: Who knows how many messages made from an id on were given up; domains add themselves.
 GIVEN_UP: dict[str, Callable[[Transaction, int], int]] = {}
+#: Who knows how many messages wait to be sent, and since when the first of them does; domains add themselves.
+UNSENT: dict[str, Callable[[Transaction], tuple[int, int | None]]] = {}
 
 MAX_TEXT = 100_000
 MAX_MESSAGES = 100

@@ -15,6 +15,8 @@ from wakeful.triggers.moments import iso
 
 #: What has been due for longer than this is late.
 LATE_MS = 60_000
+#: A message that has waited for longer than this is late: with five attempts it has failed by then.
+UNSENT_MS = 900_000
 #: A clock that is further behind the last sign of life than this was set back.
 BEHIND_MS = 2_000
 
@@ -93,6 +95,8 @@ class Facts(NamedTuple):
     failing: tuple[Failing, ...] = ()  # without jobs that have an alert
     unsteady: tuple[Unsteady, ...] = ()
     undelivered: int = 0  # messages that were given up of late
+    unsent: int = 0  # messages that wait to be sent
+    unsent_since: int | None = None  # the first of them
 
 
 def judge(facts: Facts) -> Verdict:
@@ -233,6 +237,10 @@ def _late(facts: Facts) -> str | None:
         return f"Behind: {waiting}, {span(facts.now - line.since)} for the oldest."
     if facts.due_since is not None and facts.now - facts.due_since > LATE_MS:
         return f"Behind: the oldest start is {span(facts.now - facts.due_since)} late."
+    if facts.unsent_since is not None and facts.now - facts.unsent_since > UNSENT_MS:
+        verb = "waits" if facts.unsent == 1 else "wait"
+        waiting = f"{_count(facts.unsent, 'message')} {verb} to be sent (wakeful delivery list)"
+        return f"Behind: {waiting}, {span(facts.now - facts.unsent_since)} for the oldest."
     return None
 
 

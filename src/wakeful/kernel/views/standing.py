@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wakeful import ids
 from wakeful.kernel.cluster.nodes import LONE_RUN, Seen, is_served
 from wakeful.kernel.model.job import job_views
-from wakeful.kernel.model.outgoing import GIVEN_UP
+from wakeful.kernel.model.outgoing import GIVEN_UP, UNSENT
 from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.lately import PRUNED, pruned_since
 from wakeful.kernel.rules.outcome import APPROVAL
@@ -68,6 +68,7 @@ def _with_failures(tx: Transaction, zone: str, hidden: Sequence[str], facts: Fac
         (name, troubles.last_ends(job_id, RECENT + HABIT))
         for job_id, name in troubles.failed_often(FEWEST, LOOKED_AT, hidden)
     ]
+    unsent = [found(tx) for found in UNSENT.values()]
     return facts._replace(
         runs=began + gone,
         failed=failed + failed_and_gone,
@@ -77,6 +78,8 @@ def _with_failures(tx: Transaction, zone: str, hidden: Sequence[str], facts: Fac
             Unsteady(name, sum(ends[:RECENT]), len(ends[:RECENT])) for name, ends in often if fails_often(ends)
         ),
         undelivered=sum(count(tx, week) for count in GIVEN_UP.values()),
+        unsent=sum(count for count, _ in unsent),
+        unsent_since=min((since for _, since in unsent if since is not None), default=None),
     )
 
 

@@ -12,7 +12,6 @@ import contextvars
 import functools
 import inspect
 import json
-import re
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
@@ -30,6 +29,7 @@ from wakeful.domains.workflows.steps.failures import RemovedStep, StepFailed, St
 from wakeful.domains.workflows.steps.outgoing import why_not_elsewhere
 from wakeful.domains.workflows.steps.rules import MAX_HOPS
 from wakeful.domains.workflows.steps.tables import DONE, FAILED, UNCERTAIN, StepRow
+from wakeful.domains.workflows.steps.wanted import Wanted
 from wakeful.domains.workflows.threads import counted, current
 from wakeful.domains.workflows.timing import RECONCILE_LIMIT_MS, RECONCILE_TRIES, reconcile_delay
 from wakeful.errors import InvalidJob
@@ -41,33 +41,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MAX_STEP_NAME = 200
-_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
-
-
-class _Wanted:
-    """A step as the handler asks for it."""
-
-    def __init__(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-        self.name = name
-        self.function = function
-        self.args = args
-        self.kwargs = kwargs
-        self.limit = STEP_LIMIT_MS
-
-    def mark(self) -> str:
-        """What an approval of it is about: the step, and what it is given; the same for whoever gives the same."""
-        given = [self.name, self.args, self.kwargs]
-        try:
-            return json.dumps(given, default=_as_given, sort_keys=True)
-        except (TypeError, ValueError):  # keys that no JSON has
-            return _ADDRESS.sub("", repr(given))
-
-
-def _as_given(value: Any) -> Any:
-    """What is no JSON, without what differs from one process to the next."""
-    if isinstance(value, set | frozenset):
-        return sorted(_ADDRESS.sub("", repr(one)) for one in value)
-    return _ADDRESS.sub("", repr(value))
 
 
 class StepContext(HandlerContext):
@@ -84,7 +57,7 @@ class StepContext(HandlerContext):
         self.failed: dict[str, asyncio.Task[Any] | None] = {}  # steps that failed, each with the task it failed in
         self.caught: list[str] = []  # those of them that the handler went on after
         self._root = asyncio.current_task()
-        self._at_work: set[asyncio.Future[None]] = set()  # steps that have begun and not ended
+        self._at_work: set[asyncio.Task[Any]] = set()  # steps beside others that have not ended
 
     # -- what authors call --------------------------------------------------------------------------------------------
 
@@ -102,7 +75,7 @@ class StepContext(HandlerContext):
     ) -> Coroutine[Any, Any, Any]:
         """Do something outside once, and return what it returned, also after a crash or in a later attempt."""
         self._note_caught()
-        wanted = _Wanted(name, function, args, kwargs)
+        wanted = Wanted(name, function, args, kwargs)
         question = approve if isinstance(approve, str) else "" if approve else None
         return self._noted(wanted, reconcile, timeout, question)
 
@@ -111,23 +84,42 @@ class StepContext(HandlerContext):
         try:
             return await super().run(call)
         except asyncio.CancelledError:
-            self._at_work.clear()
+            self._cancel_others()
             raise
         finally:
+            await self._others_ended()
+
+    async def _others_ended(self) -> None:
+        try:
             while self._at_work:
                 await asyncio.wait(self._at_work)
+        except asyncio.CancelledError:
+            self._cancel_others()
+            while self._at_work:
+                await asyncio.wait(self._at_work)
+            raise
 
-    async def _noted(self, wanted: _Wanted, reconcile: Any, timeout: Any, question: str | None) -> Any:
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._at_work.add(over)
-        try:
-            return await self._step(wanted, reconcile, timeout, question)
-        finally:
-            self._at_work.discard(over)
-            if not over.done():
-                over.set_result(None)
+    def _cancel_others(self) -> None:
+        for step in self._at_work:
+            step.cancel()
 
-    async def _step(self, wanted: _Wanted, reconcile: Any, timeout: Any, question: str | None) -> Any:
+    async def _noted(self, wanted: Wanted, reconcile: Any, timeout: Any, question: str | None) -> Any:
+        """The step; beside others it is a task of its own, so that one that fails does not cut off those beside it."""
+        wanted.caller = asyncio.current_task()
+        step = self._step(wanted, reconcile, timeout, question)
+        if wanted.caller is self._root:
+            return await step
+        task = asyncio.get_running_loop().create_task(step)
+        self._at_work.add(task)
+        task.add_done_callback(self._ended_beside)
+        return await asyncio.shield(task)
+
+    def _ended_beside(self, task: asyncio.Task[Any]) -> None:
+        self._at_work.discard(task)
+        if not task.cancelled():
+            task.exception()  # whoever waited for it may be gone: then it is on record alone
+
+    async def _step(self, wanted: Wanted, reconcile: Any, timeout: Any, question: str | None) -> Any:
         name = wanted.name
         self._check(wanted)
         if reconcile is not None and not callable(reconcile):
@@ -217,7 +209,7 @@ class StepContext(HandlerContext):
         for name in seen:
             del self.failed[name]
 
-    def _check(self, wanted: _Wanted) -> None:
+    def _check(self, wanted: Wanted) -> None:
         name: Any = wanted.name
         function: Any = wanted.function
         self._permit("step")
@@ -256,7 +248,7 @@ class StepContext(HandlerContext):
 
     # -- doing --------------------------------------------------------------------------------------------------------
 
-    async def _do(self, wanted: _Wanted, *, reconciles: bool) -> Any:
+    async def _do(self, wanted: Wanted, *, reconciles: bool) -> Any:
         known = self.known.get(wanted.name)
         now = self._scheduler.clock.now()
         step = StepRow(
@@ -273,13 +265,13 @@ class StepContext(HandlerContext):
             value = await self._within(wanted.limit, wanted.function, *wanted.args, **wanted.kwargs)
         except TimeoutError as error:
             if not isinstance(error, _Late):
-                await self._note_failure(step, error)
+                await self._note_failure(step, error, wanted.caller)
             self._cut_off(step, f"it took longer than {format_interval(wanted.limit)}", reconciles=reconciles)
         except asyncio.CancelledError:
             self._note_cut(step, "it was cancelled before it had ended", reconciles=reconciles)
             raise
         except Exception as error:  # noqa: BLE001 - it is on record, and the handler may catch it
-            await self._note_failure(step, error)
+            await self._note_failure(step, error, wanted.caller)
         try:
             text = as_json(value, f"What the step {wanted.name!r} returns")
         except LogicError as error:
@@ -293,7 +285,7 @@ class StepContext(HandlerContext):
         doubtful = any(one.status in ("running", UNCERTAIN) for one in self.known.values())
         await self.attempt.end_step(ended, doubtful=doubtful)
 
-    async def _note_failure(self, step: StepRow, error: Exception) -> NoReturn:
+    async def _note_failure(self, step: StepRow, error: Exception, caller: asyncio.Task[Any] | None) -> NoReturn:
         """The step is over, and has failed."""
         if any(isinstance(leaf, ApprovalNeeded) for leaf in leaves(error)):
             sure = True
@@ -304,7 +296,7 @@ class StepContext(HandlerContext):
         if isinstance(error, ApprovalNeeded):
             self.failure = self.failure or (error, "handler")
             raise error
-        self.failed[step.name] = asyncio.current_task()
+        self.failed[step.name] = caller
         raise StepFailed(step.name, said(error), kind) from error
 
     def _note_cut(self, step: StepRow, why: str, *, reconciles: bool) -> StepUncertain:
@@ -318,7 +310,7 @@ class StepContext(HandlerContext):
     def _cut_off(self, step: StepRow, why: str, *, reconciles: bool) -> NoReturn:
         raise self._note_cut(step, why, reconciles=reconciles) from None
 
-    async def _find_out(self, wanted: _Wanted, known: StepRow, reconcile: Any) -> StepRow | None:
+    async def _find_out(self, wanted: Wanted, known: StepRow, reconcile: Any) -> StepRow | None:
         """Whether a step that was cut off, or failed, has happened: as it is then, or None where it has not."""
         why = known.error or "it was cut off"
         if reconcile is None or known.tries >= RECONCILE_TRIES:
@@ -369,7 +361,7 @@ class StepContext(HandlerContext):
     def _of_event(self, mark: str) -> str:
         return f"{self.attempt.event_id} {mark}"
 
-    def _ask_for(self, wanted: _Wanted, question: str) -> None:
+    def _ask_for(self, wanted: Wanted, question: str) -> None:
         """Ask a person before the step, unless one has approved exactly this."""
         mark = wanted.mark()
         if self._approval.of_prepared(self._of_event(mark), "step") is not None:

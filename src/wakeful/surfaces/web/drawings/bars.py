@@ -10,6 +10,7 @@ from markupsafe import Markup
 from wakeful.counting import counted
 from wakeful.kernel.model.job import Run
 from wakeful.kernel.views.lately import Lately
+from wakeful.surfaces.web.rendering import cut, visible
 
 TALLEST, SHORTEST, QUIET_HEIGHT, DEPTH = 14, 3, 2, 7
 BASE, STEP = 15, 6
@@ -95,7 +96,7 @@ def _bar(run: Run, took: int | None, left: float, width: float, top: float) -> M
         return Markup(
             '<a href="/runs/{0}" aria-label="{1}"><rect class="b bad" x="{2}%" y="89" width="{3}%" height="18">'
             "<title>{1}</title></rect></a>"
-        ).format(run.id, f"{run.outcome}: {(run.error or '')[:120]}", left, width)
+        ).format(run.id, cut(visible(f"{run.outcome}: {run.error or ''}"), 140), left, width)
     y = 84 if tone == "quiet" else min(85, _height(took or 0, top))
     return Markup('<rect class="b {}" x="{}%" y="{}" width="{}%" height="{}"/>').format(tone, left, y, width, 88 - y)
 
