@@ -35,7 +35,6 @@ def schema_of(version):
 OLDER = [version for version in RELEASES if schema_of(version) < schema_number()]
 
 
-
 def place(kind, version, folder):
     """The address of a store as that version left it."""
     script = (STORES / f"{version}.{kind}.sql").read_text(encoding="utf-8")
