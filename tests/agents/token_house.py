@@ -27,9 +27,15 @@ class House:
 
     async def post(self, turn, path, **body):
         """What a run asks for over HTTP, with its token."""
+        return await self._ask(turn, "POST", path, json=body)
+
+    async def get(self, turn, path):
+        return await self._ask(turn, "GET", path)
+
+    async def _ask(self, turn, method, path, **more):
         number = ids.decode(turn.run.id)[1]
         secret = await self.scheduler.transact(lambda tx, _: run_token(tx, number))
-        return await self.server.client.post(path, json=body, headers={"Authorization": f"Bearer {secret}"})
+        return await self.server.client.request(method, path, headers={"Authorization": f"Bearer {secret}"}, **more)
 
     def tells(self, other, text=EVIL, **more):
         """A deed: leave another agent an event, and wake it."""

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from wakeful.kernel.hooks import Alerted, Delivers, Joined, Released, Swept
+from wakeful.kernel.hooks import Alerted, Delivers, Joined, Released, Shown, Swept
 from wakeful.kernel.kinds import Kind
 
 if TYPE_CHECKING:
@@ -117,6 +117,12 @@ class Domain(NamedTuple):
 
     joined: Joined | None = None
     """Called with a run that waits to start after others, and one more run after whose end it starts."""
+
+    shown: Shown | None = None
+    """Called before words of jobs and runs are shown to a run, which its token tells, in a transaction that only reads.
+
+    It returns what is to be put on record before they are shown, or None.
+    """
 
     swept: Swept | None = None
     """Called about once a minute by each engine, for what time alone brings, such as an alert. It must be cheap."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from wakeful import ids
+
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.kernel.rules.alerting import Notice
@@ -49,6 +51,23 @@ class Writer(NamedTuple):
     may_send: bool  # whether it may write jobs that send to addresses
 
 
+class Showing:
+    """Whose words a reader is about to be shown: those of jobs and runs, by number, and perhaps others from outside."""
+
+    def __init__(self) -> None:
+        self.jobs = set[int]()
+        self.runs = set[int]()
+        self.outside = False
+
+    def add(self, *texts: str) -> None:
+        """Words of the jobs and runs with these ids."""
+        for text in texts:
+            if (job := ids.number_of("job", text)) is not None:
+                self.jobs.add(job)
+            elif (run := ids.number_of("run", text)) is not None:
+                self.runs.add(run)
+
+
 class Silence(NamedTuple):
     """What it means that an expected report did not come: the job, what to count, and the slots that passed."""
 
@@ -74,6 +93,7 @@ ByHand = Callable[["Transaction", "Context", "JobDef"], Refused | None]
 Released = Callable[["Transaction"], None]
 Swept = Callable[["Transaction", "Context"], None]
 Joined = Callable[["Transaction", "RunRow", "RunRow"], None]
+Shown = Callable[["Transaction", int, Showing], "Callable[[Transaction], None] | None"]
 SetBack = Callable[["Transaction", int, int], None]
 Succeeded = Callable[["Transaction", "Sequence[int]"], "Mapping[int, Result]"]
 

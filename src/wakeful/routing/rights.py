@@ -30,6 +30,7 @@ async def rights_of(caller: Anyone, settings: Settings, scheduler: Sched) -> Rig
         check=_check(caller, settings),
         max_jobs=settings.jobs_per_agent,
         max_bytes=settings.bytes_per_agent,
+        run=caller.run,
     )
 
 

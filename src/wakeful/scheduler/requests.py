@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from wakeful import ids
+from wakeful.domains import domains
 from wakeful.errors import ActionNotFound, CannotUndo, StartRefused
 from wakeful.kernel.actions import authorized, holding, lookup, selections, undoing
 from wakeful.kernel.actions import runs as run_actions
@@ -16,6 +17,7 @@ from wakeful.kernel.actions.drafts import NewJob, check_note
 from wakeful.kernel.actions.idempotency import IdempotentRequest, run_idempotent
 from wakeful.kernel.actions.selections import BulkResult, JobSelection
 from wakeful.kernel.engine.proposed import MCP
+from wakeful.kernel.hooks import Showing
 from wakeful.kernel.model.job import Job, job_views
 from wakeful.kernel.model.run import Run, run_views
 from wakeful.kernel.rules.holding import Hold, hold_of
@@ -63,6 +65,26 @@ class Requests:
         context = self._wiring.identify()
         return await self._wiring.write(lambda tx: run_idempotent(tx, once, lambda: work(tx, context)), cancels=cancels)
 
+    async def show(self, reader: int | None, work: Callable[[Transaction, Showing], T]) -> T:
+        """What the work reads; it tells the second thing it is given whose words that is. `reader`: a run that asks.
+
+        Everything that shows words of jobs and runs goes through here: what it means for a caller that is a run is on
+        record before it has them.
+        """
+        if reader is None:
+            return await self._store.read(lambda tx: work(tx, Showing()))
+
+        def read(tx: Transaction) -> tuple[T, list[Callable[[Transaction], None] | None]]:
+            showing = Showing()
+            found = work(tx, showing)
+            return found, [domain.shown(tx, reader, showing) for domain in domains() if domain.shown is not None]
+
+        found, notes = await self._store.read(read)
+        for note in notes:
+            if note is not None:
+                await self._wiring.write(note)
+        return found
+
     # -- jobs ---------------------------------------------------------------------------------------------------------
 
     async def list_jobs(self, wanted: JobFilter, rights: Rights) -> list[Job]:
@@ -71,13 +93,23 @@ class Requests:
             if wanted.owner not in (None, rights.owner):
                 return []
             wanted = wanted._replace(owned=rights.owned)
-        return await self._store.read(lambda tx: job_views(tx, tx.jobs.matching(wanted), self._wiring.min_interval))
+
+        def work(tx: Transaction, showing: Showing) -> list[Job]:
+            found = job_views(tx, tx.jobs.matching(wanted), self._wiring.min_interval)
+            showing.add(*[job.id for job in found])
+            return found
+
+        return await self.show(rights.run, work)
 
     async def get_job(self, ref: str, rights: Rights) -> Job:
         """The job of that id or name; JobNotFound where there is none for this caller."""
-        return await self._store.read(
-            lambda tx: job_views(tx, [own_job(tx, ref, rights)], self._wiring.min_interval)[0]
-        )
+
+        def work(tx: Transaction, showing: Showing) -> Job:
+            job = job_views(tx, [own_job(tx, ref, rights)], self._wiring.min_interval)[0]
+            showing.add(job.id)
+            return job
+
+        return await self.show(rights.run, work)
 
     async def create_job(
         self, new: NewJob, rights: Rights, *, enabled: bool = True, once: IdempotentRequest | None = None
@@ -235,41 +267,48 @@ class Requests:
     async def list_runs(self, wanted: RunFilter, rights: Rights, *, job: str | None = None) -> list[Run]:
         """Runs, the newest first; `job` by id or name, also a removed one."""
 
-        def work(tx: Transaction) -> list[Run]:
+        def work(tx: Transaction, showing: Showing) -> list[Run]:
             chosen = wanted._replace(hidden=self.hidden_kinds)
             chosen = chosen._replace(owned=rights.owned)
             if job is not None:
                 if rights.owner is not None:
                     own_job(tx, job, rights)
                 chosen = chosen._replace(job_id=lookup.history_of(tx, job))
-            return run_views(tx, tx.runs.matching(chosen))
+            found = run_views(tx, tx.runs.matching(chosen))
+            showing.add(*[run.id for run in found])
+            return found
 
-        return await self._store.read(work)
+        return await self.show(rights.run, work)
 
     async def get_run(self, run: str, rights: Rights) -> Run:
         """The run of that id; RunNotFound where there is none for this caller."""
         number = lookup.require_run(run)
 
-        def work(tx: Transaction) -> Run:
+        def work(tx: Transaction, showing: Showing) -> Run:
             authorized.ensure_own_run(tx, number, rights)
+            showing.runs.add(number)
             row = tx.runs.get(number)
             assert row is not None  # noqa: S101 - just found, in the same snapshot
             return run_views(tx, [row])[0]
 
-        return await self._store.read(work)
+        return await self.show(rights.run, work)
 
     async def explain(self, ref: str, rights: Rights) -> Explanation:
         """Why a job ran, did not, and when it will; or why a run was and how it ended."""
         number, view = lookup.run_number(ref), self._wiring.viewpoint()
 
-        def work(tx: Transaction) -> Explanation:
+        def work(tx: Transaction, showing: Showing) -> Explanation:
             if number is not None:
                 authorized.ensure_own_run(tx, number, rights)
                 job, _, run = lookup.find_run(tx, number)
+                showing.runs.add(number)
                 return explain_run(tx, job, run, view)
-            return explain_job(tx, *own_job(tx, ref, rights), view)
+            job, state = own_job(tx, ref, rights)
+            showing.jobs.add(job.id)
+            showing.runs.update(one for one in (state.run_id, state.last_run_id) if one is not None)
+            return explain_job(tx, job, state, view)
 
-        return await self._store.read(work)
+        return await self.show(rights.run, work)
 
     async def get_ledger(self, ref: str | None, since: Callable[[int], int], rights: Rights) -> Ledger:
         """What became of the slots of one job, or of all jobs the caller may see; `since`: from when, as of now."""
@@ -279,4 +318,10 @@ class Requests:
 
     async def get_slot(self, ref: str, slot: int, rights: Rights) -> Slot:
         """What became of one slot; SlotNotFound where the job has none there."""
-        return await self._store.read(lambda tx: find_slot(tx, *own_job(tx, ref, rights), slot))
+
+        def work(tx: Transaction, showing: Showing) -> Slot:
+            found = find_slot(tx, *own_job(tx, ref, rights), slot)
+            showing.add(*[run.id for run in found.runs])
+            return found
+
+        return await self.show(rights.run, work)

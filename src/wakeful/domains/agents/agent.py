@@ -13,7 +13,7 @@ What must stay true:
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ from wakeful.kernel.kinds import Kind
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
-    from wakeful.kernel.hooks import Draft
+    from wakeful.kernel.hooks import Draft, Showing
     from wakeful.kernel.model.stories import Subject
     from wakeful.kernel.rules.outcome import Result
     from wakeful.store.interface import Transaction
@@ -169,6 +169,12 @@ def _joined(tx: Transaction, waiting: RunRow, cause: RunRow) -> None:
     join(tx, waiting, cause)
 
 
+def _shown(tx: Transaction, reader: int, showing: Showing) -> Callable[[Transaction], None] | None:
+    from wakeful.domains.agents.senders.feeding import shown
+
+    return shown(tx, reader, showing)
+
+
 def _spread(drafts: Sequence[Draft], now: int) -> Mapping[str, Trigger]:
     from wakeful.domains.agents.spreading import spread_beats
 
@@ -248,6 +254,7 @@ domain = Domain(
     id_prefixes={"item": "wrk"},
     prune=_prune,
     joined=_joined,
+    shown=_shown,
     swept=_sweep,
     alerts={"rate_limited": "an account has been at its rate limit for 6 hours"},
     skip_reasons={

@@ -8,6 +8,7 @@ from wakeful import ids
 from wakeful.domains.agents.hops import MOST_HOPS, Sender, sender_of, too_far
 from wakeful.domains.agents.registry import check_labels, shown_request
 from wakeful.domains.agents.senders.tables import Senders
+from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.agents.views import agent_view
 from wakeful.domains.agents.wakes import Requested, add_event, request_wake, wake_unless_disabled
 from wakeful.errors import AgentNotFound, QueueFull
@@ -15,6 +16,7 @@ from wakeful.errors import AgentNotFound, QueueFull
 if TYPE_CHECKING:
     from wakeful.domains.agents.route_models import EventIn
     from wakeful.kernel.context import Context
+    from wakeful.kernel.hooks import Showing
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
 
@@ -25,13 +27,16 @@ MOST_LEFT = 100  # events that one run may leave
 async def see_agent(scheduler: Scheduler, run_id: int, agent: str | None = None) -> dict[str, Any]:
     """The agent of a run; AgentNotFound for every other, whether there is one or not."""
 
-    def work(tx: Transaction) -> dict[str, Any]:
+    def work(tx: Transaction, showing: Showing) -> dict[str, Any]:
         own = sender_of(tx, run_id).agent
         if agent not in (None, own):
             raise AgentNotFound(f"There is no agent {agent!r:.80} that a run of {own} may see.")
+        tables = tx.of(AgentTables)
+        showing.jobs.update(tables.jobs_of(own))
+        showing.outside = any(event.outside for event in tables.waiting(own))
         return agent_view(tx, own)
 
-    return await scheduler.look(work)
+    return await scheduler.server_side.show(run_id, work)
 
 
 async def wake(scheduler: Scheduler, run_id: int, agent: str) -> dict[str, Any]:

@@ -37,6 +37,7 @@ class Rights(NamedTuple):
     max_jobs: int | None = None  # how many jobs its owner may have
     max_bytes: int | None = None  # how much its owner may have stored
     stored: Owned | None = None  # which jobs count for that, where it is not those it sees
+    run: int | None = None  # the run that the caller is
     via: str = "api"  # from where the caller acts
     action: int | None = None  # of which its request is a part; None: an action of its own
 

@@ -169,7 +169,10 @@ async def get_run_log(
     run = await scheduler.server_side.get_run(run_id, rights)
     downloads: Downloads = request.app.state.downloads
     downloads.check()
-    return LogAnswer(await room("logs").call(tail_of, scheduler.log_path(run.id), most, run), downloads)
+    tail = await room("logs").call(tail_of, scheduler.log_path(run.id), most, run)
+    if rights.run is not None:  # what was written since the first look may be words from outside
+        await scheduler.server_side.get_run(run_id, rights)
+    return LogAnswer(tail, downloads)
 
 
 @router.get(

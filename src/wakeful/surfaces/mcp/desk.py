@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.domains.agents.naming import AGENT
 from wakeful.domains.agents.self_scheduling.requesting import Requester, requester
-from wakeful.domains.agents.senders.feeding import has_outside, is_fed
-from wakeful.domains.agents.senders.tables import Senders
 from wakeful.errors import NotAllowed
 from wakeful.kernel.engine.proposed import MCP
 from wakeful.routing.rights import rights_of
 
 if TYPE_CHECKING:
     from wakeful.kernel.actions.authorization import Rights
+    from wakeful.kernel.hooks import Showing
     from wakeful.routing.auth import Caller
     from wakeful.routing.settings import ServerSettings
     from wakeful.scheduler import Scheduler
@@ -57,11 +56,12 @@ class Desk(NamedTuple):
         """Call it before words of these jobs and runs are shown: if some are from outside, so is what the agent's run
         writes from now on.
         """
-        reader = self.caller.run
-        if self.agent is None or reader is None:
-            return
-        if await self.scheduler.look(lambda tx: not is_fed(tx, reader) and has_outside(tx, jobs, runs)):
-            await self.scheduler.transact(lambda tx, _: tx.of(Senders).feed(reader))
+
+        def work(_: Transaction, showing: Showing) -> None:
+            showing.jobs.update(jobs)
+            showing.runs.update(runs)
+
+        await self.scheduler.server_side.show(self.caller.run, work)
 
     def needs_editor(self) -> None:
         """NotAllowed for a caller that only reads, and for a run of something else than an agent."""

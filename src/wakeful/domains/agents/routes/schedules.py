@@ -21,6 +21,7 @@ from wakeful.domains.agents.task import Task
 from wakeful.domains.agents.timing import camel, timing_of
 from wakeful.kernel.actions.authorized import WriteTerms
 from wakeful.kernel.actions.idempotency import run_idempotent
+from wakeful.kernel.hooks import Showing
 from wakeful.kernel.rules.options import OPTION_NAMES
 from wakeful.routing import addresses
 from wakeful.routing.auth import Anyone
@@ -29,6 +30,7 @@ from wakeful.routing.problems import ApiError, answers
 from wakeful.routing.rights import Allowed, Editor
 from wakeful.routing.shapes import local, zone_of
 from wakeful.routing.wiring import Sched
+from wakeful.store.interface import Transaction
 from wakeful.triggers import from_ms, iso, to_ms
 
 router = APIRouter(prefix="/api/schedule", tags=["schedule"])
@@ -46,7 +48,12 @@ Slug = Annotated[
     summary="All schedules with their state",
 )
 async def list_schedules(scheduler: Sched, _: Anyone, rights: Allowed) -> Response:
-    found = await scheduler.look(lambda tx: schedules.find_all(tx, rights))
+    def work(tx: Transaction, showing: Showing) -> list[Schedule]:
+        found = schedules.find_all(tx, rights)
+        showing.add(*[one.job.id for one in found])
+        return found
+
+    found = await scheduler.server_side.show(rights.run, work)
     return respond(answer(200, [shape(one, scheduler.default_zone) for one in found]))
 
 
@@ -58,7 +65,12 @@ async def list_schedules(scheduler: Sched, _: Anyone, rights: Allowed) -> Respon
     summary="One schedule with its state",
 )
 async def get_schedule(scheduler: Sched, _: Anyone, rights: Allowed, slug: Slug) -> Response:
-    found = await scheduler.look(lambda tx: schedules.find(tx, slug, rights))
+    def work(tx: Transaction, showing: Showing) -> Schedule:
+        found = schedules.find(tx, slug, rights)
+        showing.add(found.job.id)
+        return found
+
+    found = await scheduler.server_side.show(rights.run, work)
     return respond(answer(200, shape(found, scheduler.default_zone)))
 
 

@@ -8,10 +8,13 @@ from wakeful.domains.agents.senders.tables import Senders
 from wakeful.store.proposals import Proposals
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Callable, Collection
 
+    from wakeful.kernel.hooks import Showing
     from wakeful.store.interface import Transaction
     from wakeful.store.records import RunRow
+
+SAID_NOTHING = (None, "success", "noop")
 
 
 def is_fed(tx: Transaction, run_id: int) -> bool:
@@ -30,8 +33,21 @@ def is_fed(tx: Transaction, run_id: int) -> bool:
 
 def has_outside(tx: Transaction, jobs: Collection[int], runs: Collection[int]) -> bool:
     """Whether words of one of these jobs and runs are from outside: who is shown them is given such text."""
-    made = tx.of(Proposals).of(list(jobs)).values()
+    rows = [tx.runs.get(one) for one in runs]  # a run shows what its job says, also before it is claimed
+    made = tx.of(Proposals).of(sorted({*jobs, *(row.job_id for row in rows if row is not None)})).values()
     return any(one.outside for one in made) or any(is_fed(tx, one) for one in runs)
+
+
+def shown(tx: Transaction, reader: int, showing: Showing) -> Callable[[Transaction], None] | None:
+    """What to record before a run is shown these words; None where they are not from outside, or it was given some."""
+    if is_fed(tx, reader):
+        return None
+    # What ended well says no more in a list of jobs than that; an error is what the run said.
+    last = tx.jobs.parts_of_states(sorted(showing.jobs), ("last_run_id", "last_outcome"))
+    erred = {run for run, outcome in last.values() if isinstance(run, int) and outcome not in SAID_NOTHING}
+    if not (showing.outside or has_outside(tx, showing.jobs, showing.runs | erred)):
+        return None
+    return lambda tx: tx.of(Senders).feed(reader)
 
 
 def join(tx: Transaction, waiting: RunRow, cause: RunRow) -> None:
