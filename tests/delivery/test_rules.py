@@ -82,6 +82,14 @@ def test_rules_are_stored_as_they_are_written():
     assert rules_data(read_rules(data), "UTC") == data
 
 
+def test_quiet_hours_take_the_forms_of_active_hours_and_a_wrong_one_shows_them():
+    long = read_rules({"quiet_hours": {"start": "22:00", "end": "07:00"}})
+    assert read_rules({"quiet_hours": "22:00-07:00"}) == long
+    for wrong in (22, ["22:00", "07:00"], {"begin": "22:00"}):
+        with pytest.raises(InvalidSetting, match="hours such as 22:00-07:00"):
+            read_rules({"quiet_hours": wrong})
+
+
 @pytest.mark.promise("X19")
 @pytest.mark.parametrize(
     ("clock", "end"), [("21:59", None), ("22:00", "07:00"), ("03:00", "07:00"), ("06:59", "07:00"), ("07:00", None)]

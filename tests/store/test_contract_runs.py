@@ -22,6 +22,14 @@ def test_a_run_comes_back_as_it_was_given(store):
     assert store.read(lambda tx: tx.runs.get(1)) is None
 
 
+def test_a_recovery_leads_back_to_what_was_cut_off_first(store):
+    store.add_runs(run(1, reason="manual"), run(2, reason="recovery", retry_of=1, attempt=2))
+    store.add_runs(run(3, reason="recovery", retry_of=2, attempt=3), run(4, reason="retry", retry_of=3, attempt=4))
+    store.add_runs(run(9, reason="recovery", retry_of=8, attempt=2))  # what it recovers is no longer on record
+    for given, first in ((1, 1), (3, 1), (4, 4), (9, 9)):
+        assert store.read(lambda tx, given=given: tx.runs.recovered(tx.runs.get(given))).id == first
+
+
 # -- what can never be recorded twice ---------------------------------------------------------------------------------
 
 

@@ -34,7 +34,7 @@ async def test_events_move_only_from_the_status_they_are_in(room):
             assert topics.release(8, tx.now) == 0
             assert topics.skip([1], tx.now) == 0
             assert not topics.replace_payload(1, '{"n": 2}', 9)
-            topics.consume(7, tx.now)
+            topics.consume(7, now=tx.now)
             assert topics.release(7, tx.now) == 0
             assert topics.hand_over(7, 8) == 0
             assert not topics.replace_payload(1, '{"n": 2}', 9)

@@ -91,7 +91,7 @@ class ConnectorSettings(Section):
     base_url: Annotated[str, AfterValidator(_base)] | None = None
     rate: str | None = None
     attempts: Annotated[int, Field(ge=1, le=100)] = 5
-    quiet_hours: dict[str, Any] | None = None
+    quiet_hours: Annotated[Any, Field(json_schema_extra={"type": ["object", "string", "null"]})] = None
     max_age: str | float | None = None
 
     @field_validator("rate", "quiet_hours", "max_age")

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from wakeful.errors import InvalidSetting, SchedulerError
 from wakeful.kernel.rules.outcome import FAILURES
-from wakeful.triggers.active_hours import ActiveHours
+from wakeful.triggers.active_hours import ActiveHours, hours_of
 from wakeful.triggers.durations import format_interval, interval_ms
 
 LADDER = (5_000, 25_000, 120_000, 600_000)
@@ -68,9 +68,11 @@ def read_rate(value: object) -> Rate:
 
 
 def read_quiet(value: object) -> Quiet:
+    value = hours_of(value)
     if not isinstance(value, Mapping) or set(value) - {"start", "end", "timezone", "digest"}:
         raise InvalidSetting(
-            'quiet_hours takes start, end, digest and timezone, such as {start: "22:00", end: "07:00"}'
+            'quiet_hours must be hours such as 22:00-07:00, or {start: "22:00", end: "07:00"}, also with timezone and '
+            "digest"
         )
     digest = value.get("digest", True)
     if not isinstance(digest, bool):

@@ -204,7 +204,7 @@ domain = Domain(
     id_prefixes={"event_id": "evt", "input_id": "inp", "fix_id": "fix"},
     streams=("workflow",),
     alerts={
-        "workflow": "a workflow cannot go on until a person acts",
+        "workflow": "a workflow waits for a person to act",
         "parked": "events of a workflow failed and are set aside until a person acts",
     },
     skip_reasons=SKIP_REASONS,

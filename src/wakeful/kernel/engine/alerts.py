@@ -22,7 +22,7 @@ MEANINGS: dict[str, str] = {
     "disabled": "a job was disabled after too many errors, or because it cannot be started",
     "failed": "a job failed and has no further run",
     "failing": "a job has failed several times in a row",
-    "stuck": "a run reached its time limit, or goes on although it was cancelled",
+    "stuck": "a run reached its time limit, or still runs although it was cancelled",
     "flapping": "something fails and recovers again and again",
     "missed": "a job was due and did not start within its grace",
     "approval": "a run waits for a person to approve it",

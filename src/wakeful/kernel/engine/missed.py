@@ -32,6 +32,8 @@ MOST = 1_000  # jobs an incident keeps track of; beyond them it knows their numb
 OUTAGE_MS = 120_000  # engines say that they are alive every minute
 LATE_ALARM_MS = 10_000  # a loop that is awake is not so late
 LOOK_AGAIN_MS = 60_000
+#: Jobs that became due at one moment stand a millisecond apart in a line, and are one incident.
+TOGETHER_MS = MOST
 
 
 class Late(NamedTuple):
@@ -72,16 +74,18 @@ def watch_missed(tx: Transaction, context: Context, lines: dict[str, int]) -> No
     look_for_missed(tx, context)
     since = tx.now - alert_rules(tx).grace
     for key in lines:
-        if is_lane(key):
-            waiting = [
-                Late(job.id, job.name, state.ready_at or tx.now)
-                for job, state in tx.jobs.parked_on(key, since, MOST)
-                if job.kind not in context.declared.hooks.patient
-            ]
-            if waiting:
-                note_missed(
-                    tx, context, Found(waiting, len(waiting)), f"the lane {key.partition(':')[2] or key} is full"
-                )
+        if is_lane(key) and _waiting(tx, context, key, since):
+            waiting = _waiting(tx, context, key, since + TOGETHER_MS)
+            note_missed(tx, context, Found(waiting, len(waiting)), f"the lane {key.partition(':')[2] or key} is full")
+
+
+def _waiting(tx: Transaction, context: Context, key: str, since: int) -> list[Late]:
+    """Who has waited in a line since that time or longer, but for those that wait by design."""
+    return [
+        Late(job.id, job.name, state.ready_at or tx.now)
+        for job, state in tx.jobs.parked_on(key, since, MOST)
+        if job.kind not in context.declared.hooks.patient
+    ]
 
 
 def note_missed(tx: Transaction, context: Context, found: Found, why: str = "") -> None:

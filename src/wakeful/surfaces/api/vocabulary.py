@@ -145,7 +145,7 @@ _ANSWERS: Mapping[str, tuple[str, Any]] = {
     "state": ("`alive`, `draining`, `drained`, `silent`, `stopped` or `dead`.", "alive"),
     "host": ("The machine it runs on.", "server-1"),
     "pid": ("Its process id.", 4242),
-    "version": ("The version of Wakeful.", "0.2.0"),
+    "version": ("The version of Wakeful.", "0.3.0"),
     "kinds": ("The kinds of job it can run.", ["command", "http"]),
     "seen_at": ("Its last heartbeat.", NOW),
     "stopped_at": ("When it stopped.", None),
