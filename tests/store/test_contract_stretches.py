@@ -13,7 +13,7 @@ from wakeful.kernel.views.ledger import ledger_of_all
 from wakeful.store import schema_version
 from wakeful.store.owners import Owned
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, RunRow
-from wakeful.store.stretches import RAN, Around, PastTrigger, Span, Stretch
+from wakeful.store.stretches import RAN, Around, Block, PastTrigger, Span, Stretch
 from wakeful.triggers.moments import from_ms, to_ms
 
 HOUR = 3_600_000
@@ -121,9 +121,9 @@ def test_runs_are_counted_by_their_slots(store):
     store.write(work)
     span = Span(0, 5 * HOUR)
     assert store.read(lambda tx: tx.slots.firsts(span)) == {1: 4}
-    assert store.read(lambda tx: tx.slots.firsts(span, 2)) == {}
+    assert store.read(lambda tx: tx.slots.firsts(span, Block(1, 2))) == {}
     assert store.read(lambda tx: tx.slots.unstarted(span)) == {1: 1}
-    assert store.read(lambda tx: tx.slots.unstarted(span, 1)) == {1: 1}
+    assert store.read(lambda tx: tx.slots.unstarted(span, Block(0, 1))) == {1: 1}
     assert [run.id for run in store.read(lambda tx: tx.slots.opened(span))] == [13]
     assert [run.id for run in store.read(lambda tx: tx.slots.runs(1, span))] == [10, 11, 12, 13, 14, 15]
     assert store.read(lambda tx: tx.slots.next_run(1, 4 * HOUR)) == 9 * HOUR

@@ -22,6 +22,7 @@ from wakeful.clock import VirtualClock
 from wakeful.domains.agents.inbound.tables import Requests
 from wakeful.store.jobs import JobFilter
 from wakeful.store.records import RunDetails
+from wakeful.store.stretches import Block, Span
 
 ROWS = 100_000
 BIG = ("events", "job_state", "jobs", "lane_sizes", "lanes", "nodes", "run_details", "runs")
@@ -144,6 +145,24 @@ def _forget(tx):
     tx.runs.prune_job(BUSY_JOB, 20)
 
 
+def _count_slots(tx, after, number):
+    placed, last = tx.slots.next_jobs(after, number, ("delivery",))
+    assert (len(placed), last) == (number, after + number)
+    span, block = Span(0, NOW + CENTURY_MS), Block(after, last)
+    tx.slots.firsts(span, block)
+    tx.slots.unstarted(span, block)
+    tx.slots.opened(span, block)
+    tx.stretches.sums(span, block)
+    tx.stretches.crossing(span, block)
+    tx.stretches.all_past_triggers(0, block)
+
+
+def _list_slots(tx, job_ids):
+    span = Span(0, NOW + CENTURY_MS)
+    tx.slots.runs_of_each(job_ids, span)
+    tx.stretches.of_each(job_ids, span)
+
+
 WRITES = {
     "claim": (_turn, BATCH),
     "claim, everything is due": (_turn_when_everything_is_due, BATCH),
@@ -206,6 +225,8 @@ READS = {
     "a further page of runs": (lambda tx: tx.runs.log(None, 50, ROWS // 2), 50),
     "details of runs": (lambda tx: tx.runs.details_of(range(1000, 1050)), 50),
     "the run that tried again": (lambda tx: tx.runs.successor(77), 1),
+    "a step of the ledger": (lambda tx: _count_slots(tx, 5_000, 50), 50),
+    "slots one by one": (lambda tx: _list_slots(tx, range(5_000, 5_050)), 50),
     "nodes": (lambda tx: (tx.members.last(), tx.nodes.names_of([1, 2])), 3),
     "open runs by node": (lambda tx: tx.nodes.running(), len(ACTIVE) + len(QUEUED)),
 }

@@ -164,3 +164,23 @@ def test_narrow_spaced_zoomed_and_in_another_font_no_page_scrolls_sideways(brows
         if (found := page.evaluate("document.documentElement.scrollWidth")) > width:
             wide[path] = found
     assert wide == {}
+
+
+@in_browser
+def test_what_is_still_being_counted_is_asked_for_until_it_is_there(browsing):
+    page, answers = browsing.tab(), []
+    text = '<section id="record" data-region="/ui/now/record" data-live="run" data-soon>Being counted.</section>'
+
+    def answer(route):
+        answers.append(route.request.url)
+        if len(answers) <= 2:
+            route.fulfill(status=200, content_type="text/html", body=text)
+        else:
+            route.continue_()
+
+    page.route("**/ui/now/record", answer)
+    page.reload()
+    page.wait_for_selector("#record[data-soon]")
+    page.wait_for_selector("#record:not([data-soon])")
+    assert "lost today" in page.inner_text("#record")
+    assert len(answers) >= 3

@@ -6,14 +6,16 @@ import asyncio
 
 import pytest
 
+from wakeful.kernel.rules.verdict import Verdict
 from wakeful.kernel.views.lately import Lately
 from wakeful.kernel.views.timeline import Band, Timeline
 from wakeful.store.runs import Ended
+from wakeful.surfaces.web import remembering
 from wakeful.surfaces.web.assets import assets, squeezed
 from wakeful.surfaces.web.drawings.bars import ledger_bar, meter, sparkline
 from wakeful.surfaces.web.drawings.timeline import draw_back
 from wakeful.surfaces.web.remembering import Remembered
-from wakeful.surfaces.web.rendering import ansi, linked, span, visible
+from wakeful.surfaces.web.rendering import ansi, linked, render, span, visible
 
 pytestmark = pytest.mark.promise("X28")
 
@@ -108,3 +110,48 @@ def test_what_was_costly_is_remembered_and_what_was_cheap_is_asked_again():
         assert (known, len(asked)) == (5, 5)
 
     asyncio.run(scenario())
+
+
+@pytest.mark.promise("X24")
+def test_readers_of_what_takes_long_at_first_are_told_so_and_it_is_looked_for_once(monkeypatch):
+    class Store:
+        pass
+
+    async def scenario():
+        store, asked, free = Store(), [], asyncio.Event()
+
+        async def find():
+            asked.append(1)
+            await free.wait()
+            await asyncio.sleep(0.02)
+            return "found"
+
+        remembered: Remembered[str] = Remembered()
+        monkeypatch.setattr(remembering, "FIRST_S", 0.05)
+        assert await asyncio.gather(*(remembered.ask_soon(store, "key", find) for _ in range(3))) == [None] * 3
+        assert await remembered.ask_soon(store, "key", find) is None
+        free.set()
+        monkeypatch.setattr(remembering, "FIRST_S", 10)
+        assert await remembered.ask_soon(store, "key", find) == "found"
+        assert await remembered.ask_soon(store, "key", find) == "found"
+        assert len(asked) == 1
+
+        async def fail():
+            raise ValueError("no")
+
+        with pytest.raises(ValueError, match="no"):
+            await remembered.ask_soon(store, "other", fail)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.promise("X24")
+def test_what_is_still_being_counted_says_so_and_is_asked_for_again():
+    record = str(render("now/record.html", here="", figures=None))
+    verdict = Verdict("well", "All is well.")
+    slots = str(render("now/verdict.html", here="", tally=None, verdict=verdict, shape=("ok", "ok")))
+    assert "Being counted." in record
+    assert "What came due today is being counted." in slots
+    assert "<section" in record
+    for text in (record, slots):
+        assert "data-soon" in text.partition(">")[0]

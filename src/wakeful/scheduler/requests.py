@@ -24,7 +24,7 @@ from wakeful.kernel.rules.holding import Hold, hold_of
 from wakeful.kernel.rules.undoing import FINAL, UNDO_MS
 from wakeful.kernel.views.actions import Action, Undone, action_view
 from wakeful.kernel.views.explain import Explanation, explain_job, explain_run
-from wakeful.kernel.views.ledger import Ledger, ledger_of_all, ledger_of_job
+from wakeful.kernel.views.ledger import Ledger, ledger_in_steps, ledger_of_job
 from wakeful.kernel.views.slots import Slot, find_slot
 from wakeful.scheduler.core import Wiring
 from wakeful.store.jobs import JobFilter
@@ -312,13 +312,9 @@ class Requests:
 
     async def get_ledger(self, ref: str | None, since: Callable[[int], int], rights: Rights) -> Ledger:
         """What became of the slots of one job, or of all jobs the caller may see; `since`: from when, as of now."""
-
-        def work(tx: Transaction) -> Ledger:
-            if ref is None:
-                return ledger_of_all(tx, since(tx.now), self.hidden_kinds, rights.owned)
-            return ledger_of_job(tx, *own_job(tx, ref, rights), since(tx.now))
-
-        return await self._store.read(work)
+        if ref is None:
+            return await ledger_in_steps(self._store, since, self.hidden_kinds, rights.owned)
+        return await self._store.read(lambda tx: ledger_of_job(tx, *own_job(tx, ref, rights), since(tx.now)))
 
     async def get_slot(self, ref: str, slot: int, rights: Rights) -> Slot:
         """What became of one slot; SlotNotFound where the job has none there."""

@@ -73,6 +73,18 @@ class Span(NamedTuple):
     until: int
 
 
+class Block(NamedTuple):
+    """The jobs after one id up to another."""
+
+    after: int
+    last: int
+
+    @classmethod
+    def restrict(cls, block: Block | None) -> tuple[str, tuple[int, ...]]:
+        """A further condition for these jobs, and its values; none for all jobs."""
+        return ("", ()) if block is None else (" AND job_id > ? AND job_id <= ?", block)
+
+
 _KEY = "job_id = ? AND fate = ? AND first_slot = ? AND since = ?"
 
 
@@ -115,20 +127,30 @@ class Stretches(Verbs):
         """The job's stretches that have a part in the span, by their first slot."""
         return self._select("job_id = ? AND first_slot <= ? AND last_slot > ?", (job_id, span.until, span.after))
 
-    def sums(self, span: Span) -> list[tuple[int, str, int]]:
+    def of_each(self, job_ids: Sequence[int], span: Span) -> dict[int, list[Stretch]]:
+        """As `within`, of several jobs; those without any are left out."""
+        which = f"job_id IN ({', '.join('?' * len(job_ids))}) AND first_slot <= ? AND last_slot > ?"
+        found: dict[int, list[Stretch]] = {}
+        for stretch in self._select(which, (*job_ids, span.until, span.after)) if job_ids else ():
+            found.setdefault(stretch.job_id, []).append(stretch)
+        return found
+
+    def sums(self, span: Span, block: Block | None = None) -> list[tuple[int, str, int]]:
         """(job, fate, slots) of the stretches that lie in the span as a whole."""
+        which, params = Block.restrict(block)
         rows = self._session.rows(
-            "SELECT job_id, fate, sum(slots) FROM stretches WHERE last_slot > ? AND last_slot <= ? AND first_slot > ? "
-            "GROUP BY job_id, fate",
-            (span.after, span.until, span.after),
+            "SELECT job_id, fate, sum(slots) FROM stretches WHERE last_slot > ? AND last_slot <= ? AND first_slot > ?"
+            f"{which} GROUP BY job_id, fate",
+            (span.after, span.until, span.after, *params),
         )
         return [(int(job_id), str(fate), int(slots)) for job_id, fate, slots in rows]
 
-    def crossing(self, span: Span) -> list[Stretch]:
-        """The stretches of all jobs that an end of the span cuts, or that hold the whole of it."""
+    def crossing(self, span: Span, block: Block | None = None) -> list[Stretch]:
+        """The stretches of all jobs, or of these, that an end of the span cuts, or that hold the whole of it."""
+        which, params = Block.restrict(block)
         return self._select(
-            "last_slot > ? AND first_slot <= ? AND (first_slot <= ? OR last_slot > ?)",
-            (span.after, span.until, span.after, span.until),
+            f"last_slot > ? AND first_slot <= ? AND (first_slot <= ? OR last_slot > ?){which}",
+            (span.after, span.until, span.after, span.until, *params),
         )
 
     def replace(self, old: Sequence[Stretch], new: Sequence[Stretch]) -> None:
@@ -155,9 +177,10 @@ class Stretches(Verbs):
         """As below, of several jobs; those that never had another trigger are left out."""
         return _by_job(self._past.among("job_id", job_ids))
 
-    def all_past_triggers(self, after: int) -> dict[int, list[PastTrigger]]:
-        """As below, of all jobs; those that were replaced before that moment are left out."""
-        return _by_job(self._past.all("WHERE until > ?", after))
+    def all_past_triggers(self, after: int, block: Block | None = None) -> dict[int, list[PastTrigger]]:
+        """As below, of all jobs, or of these; those that were replaced before that moment are left out."""
+        which, params = Block.restrict(block)
+        return _by_job(self._past.all(f"WHERE until > ?{which}", after, *params))
 
     def past_triggers(self, job_id: int) -> list[PastTrigger]:
         """The triggers this job had before its current one, oldest first."""

@@ -179,8 +179,16 @@ def quick_sums(account: Account, counted: Counted) -> Sums | None:
     if not all(grids):
         twice = is_once(account.trigger) and found.total() > 1  # it was passed over, and came again
         return found if len(parts) == 1 and not twice else None
-    due = sum(_count(trigger, max(part.after, account.created_at), part.until) for trigger, part in parts)
-    return found if due == found.total() else None
+    return found if due_slots(account) == found.total() else None
+
+
+def due_slots(account: Account) -> int:
+    """How many slots the triggers of an account had in its span; none where they have no grid."""
+    return sum(
+        _count(trigger, max(part.after, account.created_at), part.until)
+        for trigger, part in account.reigns.parts(account.span)
+        if is_grid(trigger)
+    )
 
 
 def _accounted(account: Account, counted: Counted) -> Sums | None:

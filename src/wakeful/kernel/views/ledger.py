@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Generator, Mapping, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wakeful import clock as clocks
 from wakeful.errors import IntervalParseError, InvalidSetting, InvalidTrigger
 from wakeful.kernel.engine.draining import DRAINING, all_drain
 from wakeful.kernel.rules.ledger import (
@@ -21,6 +23,7 @@ from wakeful.kernel.rules.ledger import (
     Listed,
     SlotRun,
     Sums,
+    due_slots,
     list_slots,
     quick_sums,
 )
@@ -28,15 +31,19 @@ from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.reigns import Reigns
 from wakeful.kernel.views.readiness import waits_as
 from wakeful.store.records import RunRow
-from wakeful.store.stretches import KEPT_FROM, PastTrigger, Span, Stretch
+from wakeful.store.stretches import KEPT_FROM, Block, PastTrigger, Span, Stretch
 from wakeful.triggers.durations import interval_ms
 from wakeful.triggers.moments import from_ms, iso, read_moment, to_ms
 
 if TYPE_CHECKING:
-    from wakeful.store.interface import Transaction
+    from wakeful.store.interface import Store, Transaction
     from wakeful.store.owners import Owned
     from wakeful.store.records import JobDef, JobState
     from wakeful.store.slots import Placed
+
+STEP = 1_000  # jobs that are counted in one go
+MOST_CLOSER, MOST_SLOTS = 500, 10_000  # jobs that are looked at slot by slot in one go, and with how many slots
+PAUSE_S = 0.005  # between two steps, where each is a transaction of its own
 
 
 class Tally(NamedTuple):
@@ -101,17 +108,100 @@ def read_since(given: str | timedelta | datetime, now: int) -> int:
 
 
 def ledger_of_all(tx: Transaction, since: int, hidden: Sequence[str] = (), owned: Owned | None = None) -> Ledger:
-    """All jobs, or an owner's, except removed ones and hidden kinds: a few queries, however many jobs there are."""
-    span = Span(max(since, kept_from(tx)), tx.now)
-    jobs = [placed for placed in tx.slots.jobs(hidden, owned) if is_timed(placed.trigger)]
-    counts = _Counts(tx, span, [placed.state for placed in jobs])
-    tallies, total = dict[str, Tally](), Sums()
-    for placed in jobs:
-        sums = counts.of(placed)
-        if sums:
-            tallies[placed.name] = tally_of(sums)
-            total.update(sums)
+    """All jobs, or an owner's, except removed ones and hidden kinds, as of one moment."""
+    steps = _steps(Span(max(since, kept_from(tx)), tx.now), hidden, owned)
+    step = next(steps)
+    while True:
+        try:
+            step = steps.send(step(tx))
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+
+
+async def ledger_in_steps(
+    store: Store, since: Callable[[int], int], hidden: Sequence[str] = (), owned: Owned | None = None
+) -> Ledger:
+    """The same in many small transactions: nothing else waits for it, and a store that is closed ends it at once.
+
+    Each job is as it is when it is looked at; slots are those up to when this began.
+    """
+    span = await store.read(lambda tx: Span(max(since(tx.now), kept_from(tx)), tx.now))
+    steps = _steps(span, hidden, owned)
+    step = next(steps)
+    while True:
+        part = await store.read(step)
+        try:
+            step = steps.send(part)
+        except StopIteration as done:
+            return done.value  # type: ignore[no-any-return]
+        await clocks.sleep(PAUSE_S)
+
+
+class _Part(NamedTuple):
+    """What one step found: sums by job, which jobs are to be looked at slot by slot, and after which job to go on."""
+
+    sums: Mapping[str, Sums]
+    closer: Sequence[Sequence[int]] = ()
+    following: int | None = None
+
+
+def _steps(
+    span: Span, hidden: Sequence[str], owned: Owned | None
+) -> Generator[Callable[[Transaction], _Part], _Part, Ledger]:
+    """What to look at, step by step, each time for no more than so many jobs or slots; the ledger in the end."""
+    sums: dict[str, Sums] = defaultdict(Counter)
+    after: int | None = 0
+    while after is not None:
+        part = yield partial(_count_jobs, span=span, after=after, hidden=hidden, owned=owned)
+        _add(sums, part)
+        for job_ids in part.closer:
+            _add(sums, (yield partial(_look_at_slots, span=span, job_ids=job_ids)))
+        after = part.following
+    total: Sums = Counter()
+    for counted in sums.values():
+        total.update(counted)
+    tallies = {name: tally_of(counted) for name, counted in sums.items() if counted}
     return Ledger(from_ms(span.after), from_ms(span.until), tally_of(total), tallies)
+
+
+def _add(sums: dict[str, Sums], part: _Part) -> None:
+    for name, counted in part.sums.items():
+        sums[name].update(counted)
+
+
+def _count_jobs(tx: Transaction, span: Span, after: int, hidden: Sequence[str], owned: Owned | None) -> _Part:
+    """The next jobs, by counting: a few queries."""
+    placed, following = tx.slots.next_jobs(after, STEP, hidden, owned)
+    jobs = [one for one in placed if is_timed(one.trigger)]
+    if not jobs:
+        return _Part({}, (), following)
+    block = Block(after, max(one.id for one in jobs))
+    counts = _Counts(tx, span, block, [one.state for one in jobs])
+    sums, closer, slots = dict[str, Sums](), list[list[int]](), 0
+    for one in jobs:
+        account, counted = counts.of(one)
+        found = quick_sums(account, counted)
+        if found is not None:
+            sums[one.name] = found
+            continue
+        if not closer or len(closer[-1]) == MOST_CLOSER or slots >= MOST_SLOTS:
+            closer.append([])
+            slots = 0
+        closer[-1].append(one.id)
+        slots += max(counted.firsts, due_slots(account))
+    return _Part(sums, closer, following)
+
+
+def _look_at_slots(tx: Transaction, span: Span, job_ids: Sequence[int]) -> _Part:
+    """These jobs, slot by slot: a few queries."""
+    found, states = tx.jobs.definitions(job_ids), tx.jobs.states(job_ids)
+    pairs = [(found[job_id], states[job_id]) for job_id in job_ids if job_id in found and job_id in states]
+    runs, stretches = tx.slots.runs_of_each(job_ids, span), tx.stretches.of_each(job_ids, span)
+    sums = {}
+    for (job, _), account in zip(pairs, _accounts_of(tx, pairs, span), strict=True):
+        listed = list_slots(account, map(slot_run, runs.get(job.id, ())), stretches.get(job.id, ()))
+        sums[job.name] = listed.sums()
+    return _Part(sums)
 
 
 def is_timed(trigger: str) -> bool:
@@ -136,10 +226,21 @@ def kept_from(tx: Transaction) -> int:
 
 def account_of(tx: Transaction, job: JobDef, state: JobState, span: Span) -> Account:
     """What is known of a job's slots in a span; that of a removed one ends with it."""
-    past = tx.stretches.past_triggers(job.id)
-    within = span if job.removed_at is None else span._replace(until=min(span.until, job.removed_at))
-    waits = waits_as(tx, [state]).get(job.id) or _due_as(tx)
-    return Account(state, Reigns(past, job.trigger), job.trigger, job.created_at, within, tx.now, waits)
+    return _accounts_of(tx, [(job, state)], span)[0]
+
+
+def _accounts_of(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]], span: Span) -> list[Account]:
+    """The same of several jobs."""
+    past = tx.stretches.past_triggers_of([job.id for job, _ in pairs])
+    waits, due_as = waits_as(tx, [state for _, state in pairs]), _due_as(tx)
+    accounts = []
+    for job, state in pairs:
+        within = span if job.removed_at is None else span._replace(until=min(span.until, job.removed_at))
+        reigns = Reigns(past.get(job.id, ()), job.trigger)
+        accounts.append(
+            Account(state, reigns, job.trigger, job.created_at, within, tx.now, waits.get(job.id) or due_as)
+        )
+    return accounts
 
 
 def _due_as(tx: Transaction) -> str:
@@ -177,39 +278,34 @@ def tally_of(sums: Sums) -> Tally:
 
 
 class _Counts:
-    """What the store counts of all jobs in a span, asked once."""
+    """What the store counts of some jobs in a span, asked once."""
 
-    def __init__(self, tx: Transaction, span: Span, states: Sequence[JobState]) -> None:
-        self._tx = tx
+    def __init__(self, tx: Transaction, span: Span, block: Block, states: Sequence[JobState]) -> None:
+        self._now = tx.now
         self._waits, self._due_as = waits_as(tx, states), _due_as(tx)
         self._span = span
-        self._firsts = tx.slots.firsts(span)
-        self._unstarted = tx.slots.unstarted(span)
-        self._past: Mapping[int, list[PastTrigger]] = tx.stretches.all_past_triggers(span.after)
+        self._firsts = tx.slots.firsts(span, block)
+        self._unstarted = tx.slots.unstarted(span, block)
+        self._past: Mapping[int, list[PastTrigger]] = tx.stretches.all_past_triggers(span.after, block)
         self._opened: dict[int, list[SlotRun]] = defaultdict(list)
-        for run in tx.slots.opened(span):
+        for run in tx.slots.opened(span, block):
             self._opened[run.job_id].append(slot_run(run))
         self._sums: dict[int, list[tuple[str, int]]] = defaultdict(list)
-        for job_id, fate, slots in tx.stretches.sums(span):
+        for job_id, fate, slots in tx.stretches.sums(span, block):
             self._sums[job_id].append((fate, slots))
         self._cut: dict[int, list[Stretch]] = defaultdict(list)
-        for stretch in tx.stretches.crossing(span):
+        for stretch in tx.stretches.crossing(span, block):
             self._cut[stretch.job_id].append(stretch)
 
-    def of(self, placed: Placed) -> Sums:
+    def of(self, placed: Placed) -> tuple[Account, Counted]:
         job_id = placed.id
         reigns = Reigns(self._past.get(job_id, ()), placed.trigger)
         waits = self._waits.get(job_id, self._due_as)
-        account = Account(placed.state, reigns, placed.trigger, placed.created_at, self._span, self._tx.now, waits)
-        counted = Counted(
+        account = Account(placed.state, reigns, placed.trigger, placed.created_at, self._span, self._now, waits)
+        return account, Counted(
             self._firsts.get(job_id, 0),
             self._unstarted.get(job_id, 0),
             self._opened.get(job_id, ()),
             self._sums.get(job_id, ()),
             self._cut.get(job_id, ()),
         )
-        sums = quick_sums(account, counted)
-        if sums is not None:
-            return sums
-        found = self._tx.jobs.by_id(job_id)
-        return listed_of(self._tx, account_of(self._tx, *found, self._span)).sums() if found is not None else Sums()

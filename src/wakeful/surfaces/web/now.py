@@ -51,21 +51,21 @@ HOUR_MS = 3_600_000
 SPANS = {"12h": (12 * HOUR_MS, 2), "day": (24 * HOUR_MS, 4), "week": (7 * 24 * HOUR_MS, 24)}
 
 
-async def of_today(asked: Asked) -> tuple[Tally, list[Band]]:
-    """What became of the day's slots, and when the machine slept."""
+async def of_today(asked: Asked) -> tuple[Tally, list[Band]] | None:
+    """What became of the day's slots, and when the machine slept; None while many are counted for the first time."""
     midnight = asked.times.midnight()
 
     async def find() -> tuple[Tally, list[Band]]:
         ledger = await asked.scheduler.server_side.get_ledger(None, lambda _: midnight, asked.rights)
         return ledger.total, await asked.scheduler.look(lambda tx: slept(tx, midnight))
 
-    return await LEDGERS.ask(asked.scheduler, str(midnight), find)
+    return await LEDGERS.ask_soon(asked.scheduler, str(midnight), find)
 
 
 async def verdict(asked: Asked) -> dict[str, Any]:
     """What became of the day's slots."""
-    tally, bands = await of_today(asked)
-    return {"tally": tally, "slept": bands}
+    found = await of_today(asked)
+    return {"tally": found[0], "slept": found[1]} if found is not None else {"tally": None}
 
 
 async def needs(asked: Asked) -> dict[str, Any]:
@@ -255,9 +255,11 @@ async def record(asked: Asked) -> dict[str, Any]:
             lambda tx: (figures(tx, asked.scheduler.hidden_kinds), tx.runs.settled_twice(today, BY_ITSELF))
         )
 
-    tally, _ = await of_today(asked)
-    known, twice = await FIGURES.ask(asked.scheduler, str(today), find)
-    return {"figures": known, "lost": tally.unaccounted, "twice": twice}
+    found = await of_today(asked)
+    known = await FIGURES.ask_soon(asked.scheduler, str(today), find)
+    if found is None or known is None:
+        return {"figures": None}
+    return {"figures": known[0], "lost": found[0].unaccounted, "twice": known[1]}
 
 
 async def first(asked: Asked) -> dict[str, Any]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 from wakeful.counting import counted
 from wakeful.domains.agents.self_scheduling import requesting
-from wakeful.kernel.actions import lookup
 from wakeful.kernel.engine.proposed import MCP
 from wakeful.kernel.model.job import job_views
 from wakeful.store.listing import JobFilter
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 
     from wakeful.kernel.actions.stops import Pair
     from wakeful.kernel.model.job import Job
-    from wakeful.kernel.model.run import Run
     from wakeful.store.interface import Transaction
     from wakeful.surfaces.mcp.desk import Answer, Desk, Given
 
@@ -79,18 +77,11 @@ async def explain(desk: Desk, given: Given) -> Answer:
         return {"sentences": (await status(desk, {}))["sentences"]}
     ref = given["name"]
     if ref.startswith("run_"):
-        run = await desk.scheduler.server_side.get_run(ref, desk.rights)
-        await shows_run(desk, run)
+        await desk.scheduler.server_side.get_run(ref, desk.rights)
     else:
         pair = await desk.scheduler.look(lambda tx: requesting.find_own(tx, desk.rights, ref))
         ref = pair[0].name
-        await _shows(desk, [pair])
     return {"sentences": (await desk.scheduler.server_side.explain(ref, desk.rights)).sentences}
-
-
-async def shows_run(desk: Desk, run: Run) -> None:
-    """What a run returned and its error are shown."""
-    await desk.shows(runs=[lookup.require_run(run.id)])
 
 
 async def status(desk: Desk, _: Given) -> Answer:

@@ -12,7 +12,7 @@ from wakeful.kernel.engine.proposed import MCP
 from wakeful.surfaces.mcp.arguments import text, whole
 from wakeful.surfaces.mcp.shapes import OUTPUT, RUN, run_shape
 from wakeful.surfaces.mcp.tool import Tool
-from wakeful.surfaces.mcp.tools.looking import NAME, shows_run
+from wakeful.surfaces.mcp.tools.looking import NAME
 
 if TYPE_CHECKING:
     from wakeful.kernel.model.run import Run
@@ -44,12 +44,12 @@ async def cancel_run(desk: Desk, given: Given) -> Answer:
             raise NotAllowed(f"{job.name} was not made by {desk.caller.name}: only runs of your own schedules are.")
 
     await desk.scheduler.look(check)
+    await desk.shows(runs=[number])
     return run_shape(await desk.scheduler.server_side.cancel_run(given["run"], desk.rights))
 
 
 async def get_run(desk: Desk, given: Given) -> Answer:
     run = await desk.scheduler.server_side.get_run(given["run"], desk.rights)
-    await shows_run(desk, run)
     return run_shape(run, given.get("output_limit", OUTPUT))
 
 
@@ -66,7 +66,6 @@ async def wait_for_run(desk: Desk, given: Given) -> Answer:
         except TimeoutError:
             run = await desk.scheduler.server_side.get_run(run.id, desk.rights)
         waited += step
-    await shows_run(desk, run)
     shown = run_shape(run)
     if run.status == "done":
         return shown

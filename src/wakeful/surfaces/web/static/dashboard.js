@@ -63,6 +63,8 @@ class Region {
         if (swap(this.id, await answer.text())) { this.tag = null; this.dirty = true; }
       }
     } catch { this.dirty = true; }
+    // What is still being counted is asked for again.
+    this.dirty ||= $(`#${this.id}[data-soon]`);
     this.busy = false;
     const now = performance.now();
     this.next = now + (now - began > SLOW_MS ? 5000 : 1000);
