@@ -8,6 +8,7 @@ import json
 import logging
 import resource
 import sys
+import threading
 
 import pytest
 
@@ -19,6 +20,7 @@ from wakeful.domains.delivery.local import CallConnector, CommandConnector, File
 from wakeful.domains.delivery.sending import attempt
 from wakeful.domains.delivery.webhook import WebhookConnector, _words, body_of, read_secret, signature
 from wakeful.errors import InvalidSetting
+from wakeful.threads import left_behind, watch
 
 SECRET = "whsec_d2FrZWZ1bC10ZXN0LXNlY3JldC0wMTIzNDU2Nzg5"  # noqa: S105 - a published test vector
 MESSAGE = Message("dlv_1", "output", "hello", "a: success", "a", "run_1", None, "success", "ann", 1_700_000_000_000)
@@ -232,15 +234,23 @@ def test_what_would_end_its_server_or_its_run_is_an_attempt_that_failed(error, u
 
 
 @pytest.mark.promise("A8")
-def test_a_module_whose_import_never_ends_stops_nothing_but_its_own_connector(tmp_path):
-    (tmp_path / "stuck.py").write_text("import threading\nthreading.Event().wait()\n")
+def test_a_module_whose_import_never_ends_stops_nothing_but_its_own_connector(tmp_path, monkeypatch):
+    ended, returned = threading.Event(), threading.Event()
+    monkeypatch.setattr(sys, "until_the_test_ends", ended, raising=False)
+    (tmp_path / "stuck.py").write_text("import sys\nsys.until_the_test_ends.wait()\n")
 
     async def main():
         async with asyncio.timeout(0.5):
             await LazyCall("stuck:send", tmp_path).send(MESSAGE)
 
+    before = left_behind()
     with pytest.raises(TimeoutError):
         asyncio.run(main())
+    assert left_behind() != before
+    unwatch = watch(lambda: returned.set() if left_behind() == before else None)
+    ended.set()  # or every later test of this process would have a call that hangs
+    assert returned.wait(10)
+    unwatch()
 
 
 @pytest.mark.promise("A8")

@@ -8,7 +8,15 @@ import re
 
 import pytest
 
+from tests.waiting import eventually
+
 pytestmark = pytest.mark.promise("X27")
+
+
+def at_rest(runs):
+    """Both agents were woken, and nothing goes on but what waits for a person."""
+    woken = {run["job"] for run in runs if run["job"].endswith(".wake")}
+    return len(woken) == 2 and all(run["status"] in {"done", "waiting"} for run in runs)
 
 
 @pytest.fixture
@@ -16,6 +24,8 @@ def person(fleet):
     from tests.web.conftest import Visitor
 
     one = Visitor(fleet, "operator")
+    with fleet.client(fleet.token) as client:  # what was started at once has ended: no job changes its state meanwhile
+        eventually(lambda: client.get("/api/runs?limit=100").json()["items"], at_rest)
     yield one
     one.client.close()
 
