@@ -141,7 +141,9 @@ def _look_and_approve(week):
     assert asked.data["status"] == "waits_for_approval"
     assert any("sync" in text and "the shop does not answer" in text for text in week.desk)
     assert any("reporter" in text and "budget" in text for text in week.desk)
-    assert "7 of 7 runs" in week.type("agent", "show", "reporter").out
+    shown = week.type("agent", "show", "reporter").out
+    assert "reporter is over budget: 7 of 7 runs are used today" in shown
+    assert "reached on" not in shown  # which is for a budget that will be
     assert "refused as over_budget" in week.type("explain", "reporter.wake").out
 
     [question] = week.type("approvals", "--json").json

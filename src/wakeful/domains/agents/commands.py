@@ -137,7 +137,7 @@ def show(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None
         ("status", _state_words(found)),
         ("running", f"{found['running']} of {found['max_concurrent']}"),
         ("today", _spent(found)),
-        *_budget_reached(place, found["name"]),
+        *([] if found["over_budget"] else _budget_reached(place, found["name"])),  # the status says it already
     ]
     facts += [("env", f"{', '.join(found['env'])}, where the server has them")] if found["env"] else []
     beats = [found["heartbeat"]] if found["heartbeat"] else []
