@@ -15,7 +15,7 @@ from tests.waiting import eventually
 from wakeful import Scheduler, threads
 from wakeful import clock as clocks
 from wakeful.console.opening import now_ms
-from wakeful.console.place import Place
+from wakeful.console.store_location import Place
 from wakeful.domains.delivery import sending
 from wakeful.domains.delivery.tables import Wanted
 from wakeful.domains.delivery.views import list_deliveries

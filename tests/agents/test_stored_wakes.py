@@ -16,8 +16,8 @@ from wakeful.domains.agents.admitting import admit
 from wakeful.domains.agents.budgets.rules import Caps, Limits
 from wakeful.domains.agents.budgets.spending import refuse_start, settle, store_limits
 from wakeful.domains.agents.budgets.tables import Budgets, Reservation
+from wakeful.domains.agents.effective_payload import whole_payload
 from wakeful.domains.agents.hops import Sender
-from wakeful.domains.agents.inherited import whole_payload
 from wakeful.domains.agents.limits.holding import meet_limit
 from wakeful.domains.agents.replies.routing import send_reply
 from wakeful.domains.agents.tables import AgentTables

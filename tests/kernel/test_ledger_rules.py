@@ -19,7 +19,7 @@ from wakeful.kernel.rules.ledger import (
 )
 from wakeful.kernel.rules.passing import BELOW_FLOOR, PAUSED
 from wakeful.kernel.rules.policy import FLOOR_MS, trigger_text
-from wakeful.kernel.rules.reigns import Reigns
+from wakeful.kernel.rules.trigger_history import Reigns
 from wakeful.kernel.views import standing as standing_view
 from wakeful.kernel.views.ledger import ledger_of_all
 from wakeful.store.records import JobState

@@ -6,7 +6,7 @@ from wakeful import ids
 from wakeful.routing.auth import Caller
 from wakeful.routing.settings import ServerSettings
 from wakeful.surfaces.mcp.calling import call
-from wakeful.surfaces.mcp.desk import desk_of
+from wakeful.surfaces.mcp.tool_context import desk_of
 
 
 class Tools:

@@ -18,7 +18,7 @@ from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.engine.recovery import crash_all
 from wakeful.kernel.loop import sweep
 from wakeful.store import postgres_listener
-from wakeful.store.floor import LOOK_MS, Floor
+from wakeful.store.alarm_watermark import LOOK_MS, Floor
 from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_listener import Listener, announcement, earliest, sent_by
 from wakeful.store.postgres_session import CHANNEL

@@ -17,7 +17,7 @@ from tests.store.samples import NOW, OpenStore, job
 from tests.store.test_postgres_plans import _plans
 from wakeful import Once, Scheduler
 from wakeful.clock import VirtualClock
-from wakeful.store.floor import COSTLY_MS, LONGEST_REST_MS, Floor
+from wakeful.store.alarm_watermark import COSTLY_MS, LONGEST_REST_MS, Floor
 from wakeful.triggers.moments import to_ms
 
 pytestmark = pytest.mark.promise("X2")

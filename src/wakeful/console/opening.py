@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from wakeful.clock import SystemClock
-from wakeful.console.place import CONFIG, Place
+from wakeful.console.store_location import CONFIG, Place
 from wakeful.console.zones import usable_zone
 from wakeful.errors import StoreMissing, StoreNotFound
 from wakeful.kernel.cluster.nodes import LONE_RUN
 from wakeful.scheduler import Scheduler
-from wakeful.store.presence import unique_name
+from wakeful.store.process_identity import unique_name
 from wakeful.triggers import from_ms
 
 T = TypeVar("T")

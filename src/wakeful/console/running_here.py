@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from wakeful.console.following import POLL_S
 from wakeful.console.opening import is_lone_run
-from wakeful.console.place import Place
+from wakeful.console.store_location import Place
 from wakeful.domains import domains
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.domain import load

@@ -7,8 +7,8 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from wakeful import ids
-from wakeful.console.place import Place
-from wakeful.console.words import zone_named, zone_of_trigger
+from wakeful.console.humanize import zone_named, zone_of_trigger
+from wakeful.console.store_location import Place
 from wakeful.errors import InvalidSetting, InvalidTrigger
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.triggers import settled_zone, system_zone, zone_name

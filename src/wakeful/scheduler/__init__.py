@@ -12,7 +12,7 @@ from wakeful.scheduler.access import AccessApi
 from wakeful.scheduler.agents import AgentsApi
 from wakeful.scheduler.delivery import DeliveryApi
 from wakeful.scheduler.domains import Domains
-from wakeful.scheduler.life import Life
+from wakeful.scheduler.lifecycle import Life
 from wakeful.scheduler.nodes import NodesApi
 from wakeful.scheduler.overview import Overview, SchedulerState, Summary
 from wakeful.scheduler.record import RecordApi

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wakeful.store import priorities
-from wakeful.store.floor import LOWEST
+from wakeful.store.alarm_watermark import LOWEST
 from wakeful.store.listing import BOTH, pair_of
 from wakeful.store.nodes import standing_of, standing_sql
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState, Standing
 from wakeful.store.rows import Verbs
 
 if TYPE_CHECKING:
-    from wakeful.store.floor import Floor
+    from wakeful.store.alarm_watermark import Floor
     from wakeful.store.session import Session
 
 #: What is due but in another node's hands is looked at again after this long.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wakeful.errors import JobExists, StoreLocked, StoreUnusable
 from wakeful.private_files import make_private_folder, open_private, open_unlinked
 from wakeful.store.nodes import LEASE_MS
-from wakeful.store.presence import surely_gone
+from wakeful.store.process_identity import surely_gone
 from wakeful.store.records import NodeDetails, RunDetails
 from wakeful.store.schema_shape import Table
 from wakeful.store.tables import OWN_FACTS, known_tables

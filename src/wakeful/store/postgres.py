@@ -25,7 +25,7 @@ from wakeful.store.postgres_errors import POOLED, explain, lost
 from wakeful.store.postgres_listener import Listener
 from wakeful.store.postgres_session import PostgresSession, Types
 from wakeful.store.postgres_writer import PostgresWriter
-from wakeful.store.presence import surely_gone
+from wakeful.store.process_identity import surely_gone
 from wakeful.store.writer import Item, WriterThread, WrittenStore
 
 if TYPE_CHECKING:

@@ -22,7 +22,7 @@ from wakeful.store.nodes import LEASE_MS, Nodes
 from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_errors import explain
 from wakeful.store.postgres_session import LOCK_SPACE, PostgresSession, Types, lock_number
-from wakeful.store.presence import surely_gone
+from wakeful.store.process_identity import surely_gone
 from wakeful.store.schema_version import (
     DOMAINS_KEY,
     OLDEST_KEY,

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from wakeful.store.floor import Floor
+from wakeful.store.alarm_watermark import Floor
 from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_database import connect
 from wakeful.store.postgres_session import CHANNEL

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from wakeful.clock import Clock
-    from wakeful.store.floor import Floor
+    from wakeful.store.alarm_watermark import Floor
     from wakeful.store.session import Row
 
 #: Of each column of each table, as the database names it.

@@ -16,7 +16,7 @@ import psycopg
 
 from wakeful import clock as clocks
 from wakeful.errors import SchedulerError, StoreError, StoreRefused, StoreUnreachable
-from wakeful.store.floor import Floor
+from wakeful.store.alarm_watermark import Floor
 from wakeful.store.interface import Transaction
 from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_database import check_pooler, connect

@@ -7,7 +7,7 @@ are of any.
 
 Levels are not derived from the alarms that are set: while a session holds a snapshot open, PostgreSQL keeps the entries
 of alarms that were cleared, and looking for the next level would walk over those of the one before. From a table that
-hardly changes, each level is asked from its own floor (see `floor.py`).
+hardly changes, each level is asked from its own floor (see `alarm_watermark.py`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from wakeful.store.floor import LOWEST
+from wakeful.store.alarm_watermark import LOWEST
 from wakeful.store.listing import J_COLUMNS, S_COLUMNS
 from wakeful.store.records import STATE_COLUMNS
 
 if TYPE_CHECKING:
-    from wakeful.store.floor import Floor
+    from wakeful.store.alarm_watermark import Floor
 
 Question = tuple[str, tuple[object, ...]]
 """A statement, or a part of one, and its parameters."""

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from wakeful.store.floor import Floor
+    from wakeful.store.alarm_watermark import Floor
 
 Row = Sequence[Any]
 

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from wakeful import clock as clocks
 from wakeful.errors import InvalidJob, SchedulerError, SchedulerNotOpen, StoreGone, StoreLocked
-from wakeful.store.bell import Bell, ring
 from wakeful.store.forks import Home
 from wakeful.store.interface import Transaction
 from wakeful.store.sqlite_file import (
@@ -35,6 +34,7 @@ from wakeful.store.sqlite_file import (
 from wakeful.store.sqlite_files import OpenFiles
 from wakeful.store.sqlite_session import SqliteSession
 from wakeful.store.upgrade_backups import back_up
+from wakeful.store.wake_socket import Bell, ring
 from wakeful.store.writer import Item, WriterThread, WrittenStore
 
 if TYPE_CHECKING:

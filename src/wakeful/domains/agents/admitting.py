@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.budgets.spending import over_budget, refuse_start
+from wakeful.domains.agents.effective_payload import whole_payload
 from wakeful.domains.agents.hours import CLOSED, opening, opening_of, refuse_closed
 from wakeful.domains.agents.inbound.listening import answer_waiting
-from wakeful.domains.agents.inherited import whole_payload
 from wakeful.domains.agents.limits.holding import RATE_LIMITED, limit_of
 from wakeful.domains.agents.runners.spec import limited_as
 from wakeful.kernel.hooks import Refused

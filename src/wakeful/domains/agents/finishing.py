@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.acknowledging import ack_of, outcome_of
+from wakeful.domains.agents.effective_payload import whole_payload
 from wakeful.domains.agents.inbound.receiving import take_request
 from wakeful.domains.agents.inbound.sections import overridden
-from wakeful.domains.agents.inherited import whole_payload
 from wakeful.domains.agents.kept_session import keep, kept_for
 from wakeful.domains.agents.replies.tables import Replies
 from wakeful.domains.agents.runners.replies import reply_in

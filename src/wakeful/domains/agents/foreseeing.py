@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.budgets.rules import Spent, caps_of, in_units, own_budget
 from wakeful.domains.agents.budgets.spending import ASKING, limits_of, reserve, settle, spent_today
-from wakeful.domains.agents.inherited import whole_payload
+from wakeful.domains.agents.effective_payload import whole_payload
 from wakeful.domains.agents.naming import AGENT, agent_of, wake_job
 from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.agents.wakes import add_event, end_run, take_wake, wake_unless_disabled

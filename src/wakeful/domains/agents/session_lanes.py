@@ -12,8 +12,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
+from wakeful.domains.agents.effective_payload import whole_payload
 from wakeful.domains.agents.inbound.receiving import CHAT, request_of
-from wakeful.domains.agents.inherited import whole_payload
 from wakeful.domains.agents.naming import LANE, session_name
 from wakeful.domains.agents.runners.spec import account_lane
 from wakeful.domains.agents.tables import Sessions

@@ -21,7 +21,7 @@ from wakeful.kernel.engine.recovery import Recovered, crash_all
 from wakeful.kernel.engine.requeue import requeue_served
 from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.kernel.rules.parking import serves
-from wakeful.store.presence import myself, surely_gone
+from wakeful.store.process_identity import myself, surely_gone
 from wakeful.store.records import NodeRow
 from wakeful.store.schema_version import known_schemas
 from wakeful.version import __version__

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.kernel.rules.passing import MISSED, Passed, has_grid, is_grid
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.kernel.rules.reigns import Reigns, has_slot, members_of
+from wakeful.kernel.rules.trigger_history import Reigns, has_slot, members_of
 from wakeful.store.stretches import RAN, Around, Span, Stretch
 
 if TYPE_CHECKING:

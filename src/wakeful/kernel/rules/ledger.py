@@ -27,7 +27,7 @@ from wakeful.kernel.rules.passing import (
     why_waiting,
 )
 from wakeful.kernel.rules.policy import FLOOR_MS, trigger_of, used_up
-from wakeful.kernel.rules.reigns import Reigns, members_of
+from wakeful.kernel.rules.trigger_history import Reigns, members_of
 from wakeful.store.records import JobState
 from wakeful.store.stretches import RAN, Span, Stretch
 from wakeful.triggers import Once

@@ -28,7 +28,7 @@ from wakeful.kernel.rules.ledger import (
     quick_sums,
 )
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.kernel.rules.reigns import Reigns
+from wakeful.kernel.rules.trigger_history import Reigns
 from wakeful.kernel.views.readiness import waits_as
 from wakeful.store.records import RunRow
 from wakeful.store.stretches import KEPT_FROM, Block, PastTrigger, Span, Stretch

@@ -10,7 +10,7 @@ from wakeful.kernel.model.run import run_views
 from wakeful.kernel.rules.ledger import NOT_DUE, UNACCOUNTED, Account, Fate, fate_of, fate_of_runs, open_parts
 from wakeful.kernel.rules.passing import has_grid
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.kernel.rules.reigns import has_slot
+from wakeful.kernel.rules.trigger_history import has_slot
 from wakeful.kernel.views.ledger import account_of, kept_from, slot_run
 from wakeful.kernel.views.reasons import REASONS
 from wakeful.store.stretches import RAN, Span

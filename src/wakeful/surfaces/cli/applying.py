@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from wakeful import Scheduler
-from wakeful.console.acting import say_undo, user_name
+from wakeful.console.caller import say_undo, user_name
 from wakeful.console.failures import say_note
+from wakeful.console.humanize import count, money
 from wakeful.console.opening import change, now_ms, read, server_of
-from wakeful.console.place import Db, Place, given_store, place_beside
-from wakeful.console.saying import say, say_text
+from wakeful.console.output import say, say_text
+from wakeful.console.store_location import Db, Place, given_store, place_beside
 from wakeful.console.tables import Json, print_json
-from wakeful.console.words import count, money
 from wakeful.domains import domains
 from wakeful.kernel.domain import Applicable, FileChanges
 from wakeful.kernel.domain import load as load_reference

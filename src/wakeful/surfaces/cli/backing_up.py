@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful.clock import SystemClock
-from wakeful.console.acting import user_name
+from wakeful.console.caller import user_name
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.humanize import count
 from wakeful.console.opening import now
-from wakeful.console.place import Db, Place, chosen, find_place
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, Place, chosen, find_place
 from wakeful.console.tables import Json, print_json
-from wakeful.console.words import count
 from wakeful.domains import domains
 from wakeful.errors import StoreNotFound
 from wakeful.kernel.actions import callbacks, run_tokens

@@ -14,11 +14,11 @@ import typer
 
 from wakeful.clock import SystemClock
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.humanize import count
 from wakeful.console.opening import read
-from wakeful.console.place import Place, find_place
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Place, find_place
 from wakeful.console.tables import Json, console, print_json
-from wakeful.console.words import count
 from wakeful.domains import domains, hidden_kinds
 from wakeful.errors import StoreNotFound
 from wakeful.store.jobs import JobFilter

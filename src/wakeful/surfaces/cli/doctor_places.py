@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-from wakeful.console.place import Place, nearest_config
-from wakeful.console.words import count
+from wakeful.console.humanize import count
+from wakeful.console.store_location import Place, nearest_config
 
 LEAST_FREE = 100 * 1024 * 1024
 

@@ -11,12 +11,12 @@ import typer
 
 from wakeful import Scheduler
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.humanize import count, money, stamp
+from wakeful.console.humanize import span as length_of
 from wakeful.console.opening import change, now, now_ms, read
-from wakeful.console.place import ConfigFile, Db, Place, chosen, given_store, place_beside
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import ConfigFile, Db, Place, chosen, given_store, place_beside
 from wakeful.console.tables import Column, Json, JsonParts, print_json, print_sentence, print_table
-from wakeful.console.words import count, money, stamp
-from wakeful.console.words import span as length_of
 from wakeful.console.zones import shown_zone, usable_zone
 from wakeful.errors import IntervalParseError
 from wakeful.surfaces.cli.app import TIME, app

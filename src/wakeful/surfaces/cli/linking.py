@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful.console.opening import change
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, Place, chosen
 from wakeful.console.tables import Json, print_json
 from wakeful.errors import StoreNotFound
 from wakeful.surfaces.cli.app import SERVER, app

@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
+from wakeful.console.humanize import relative, stamp
 from wakeful.console.tables import Cell
-from wakeful.console.words import relative, stamp
 from wakeful.domains.monitors import ping_key
 from wakeful.triggers import read_moment
 
 if TYPE_CHECKING:
     from wakeful import Job, Scheduler
-    from wakeful.console.place import Place
+    from wakeful.console.store_location import Place
 
 LOCAL = "http://127.0.0.1:7878"
 _STYLES = {"up": "green", "late": "yellow", "down": "red"}

@@ -12,8 +12,8 @@ import typer
 from wakeful import Scheduler
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.opening import change, now_ms, read, server_of
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, Place, chosen
 from wakeful.console.tables import Json, print_json
 from wakeful.console.zones import default_zone
 from wakeful.counting import counted
@@ -90,7 +90,7 @@ def _from_others(name: str, path: Path, place: Place, into: str | None, *, yes: 
 
 
 def _from_export(path: Path, place: Place, *, yes: bool) -> Batch:
-    from wakeful.console.acting import user_name
+    from wakeful.console.caller import user_name
     from wakeful.moving import returning
 
     if not yes:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from wakeful import Job, Scheduler
-from wakeful.console.acting import rights_here, say_undo
+from wakeful.console.caller import rights_here, say_undo
 from wakeful.console.failures import WrongUse, say_error, say_note
+from wakeful.console.humanize import count
 from wakeful.console.opening import change, now_ms
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, Place, chosen
 from wakeful.console.tables import Json, print_json
-from wakeful.console.words import count
 from wakeful.console.zones import shown_zone
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.drafts import check_note

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from wakeful.console.humanize import ago, ahead
 from wakeful.console.opening import now_ms
-from wakeful.console.place import Place
+from wakeful.console.output import say
 from wakeful.console.remote import asked_server
-from wakeful.console.saying import say
+from wakeful.console.store_location import Place
 from wakeful.console.tables import Cell, Column, print_facts, print_json, print_table
-from wakeful.console.words import ago, ahead
 from wakeful.triggers.moments import read_moment
 
 PAGE = 200

@@ -11,14 +11,14 @@ from typing import Annotated, Any
 import typer
 
 from wakeful import Every, Explanation, Job, Scheduler, Trigger
-from wakeful.console import words
+from wakeful.console import humanize
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.finding import Ref, offered_by_id
+from wakeful.console.humanize import ahead, need_seconds, relative, stamp, zone_named, zone_of
 from wakeful.console.opening import change, now, now_ms, read
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, Place, chosen
 from wakeful.console.tables import Column, HowMany, Json, print_json, print_sentence, print_table
-from wakeful.console.words import ahead, need_seconds, relative, stamp, zone_named, zone_of
 from wakeful.console.zones import default_zone, shown_zone
 from wakeful.errors import IntervalParseError, InvalidTrigger
 from wakeful.kernel.model.job import job_views
@@ -95,7 +95,7 @@ def _is_word(text: str) -> bool:
 
 
 def _print_job(job: Job, zone: tzinfo, number: int, *, as_json: bool) -> None:
-    times = words.next_times(job, number)
+    times = humanize.next_times(job, number)
     if as_json:
         print_json([_start(job, ms) for ms in times])
         return

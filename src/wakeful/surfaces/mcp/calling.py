@@ -14,7 +14,7 @@ from wakeful.surfaces.mcp.arguments import checked
 from wakeful.surfaces.mcp.tools import TOOLS
 
 if TYPE_CHECKING:
-    from wakeful.surfaces.mcp.desk import Desk
+    from wakeful.surfaces.mcp.tool_context import Desk
 
 log = logging.getLogger("wakeful.mcp")
 

@@ -14,7 +14,7 @@ from wakeful.routing.problems import ApiError, problem
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from wakeful.surfaces.mcp.desk import Desk
+    from wakeful.surfaces.mcp.tool_context import Desk
 
 PATH = "/mcp"
 MISSING = "MCP needs the package mcp on the server: pip install 'wakeful[mcp]'."
@@ -61,7 +61,7 @@ def _server() -> Any:
 
 async def _desk(request: Request) -> Desk:
     """The caller was recognised before the message was read."""
-    from wakeful.surfaces.mcp.desk import desk_of
+    from wakeful.surfaces.mcp.tool_context import desk_of
 
     state = request.app.state
     return await desk_of(state.scheduler, state.settings, request.state.caller)

@@ -11,7 +11,7 @@ from wakeful.surfaces.mcp.tools.looking import get_schedule, list_schedules
 from wakeful.surfaces.mcp.tools.runs import get_run
 
 if TYPE_CHECKING:
-    from wakeful.surfaces.mcp.desk import Desk
+    from wakeful.surfaces.mcp.tool_context import Desk
 
 JOBS, RUNS = "wakeful://jobs/", "wakeful://runs/"
 TEMPLATES = (

@@ -35,7 +35,7 @@ from wakeful.version import __version__
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from wakeful.surfaces.mcp.desk import Desk
+    from wakeful.surfaces.mcp.tool_context import Desk
 
 NAME = "wakeful"
 INSTRUCTIONS = (

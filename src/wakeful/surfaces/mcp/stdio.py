@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.types import CallToolRequestParams, ReadResourceRequestParams
 
-    from wakeful.surfaces.mcp.desk import Desk
+    from wakeful.surfaces.mcp.tool_context import Desk
 
 
 async def serve_here(desk: Desk) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from wakeful.surfaces.mcp.arguments import Schema
-from wakeful.surfaces.mcp.desk import Answer, Desk, Given
+from wakeful.surfaces.mcp.tool_context import Answer, Desk, Given
 
 
 class Tool(NamedTuple):

@@ -34,7 +34,7 @@ from wakeful.domains.agents.budgets.rules import (
     written,
 )
 from wakeful.domains.agents.budgets.tables import FLEET, Budgets, Reservation, scope_of
-from wakeful.domains.agents.inherited import whole_payload
+from wakeful.domains.agents.effective_payload import whole_payload
 from wakeful.domains.agents.naming import HEARTBEAT, wake_job
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
 from wakeful.kernel.hooks import Refused

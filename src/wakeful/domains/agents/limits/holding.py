@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from wakeful.domains.agents.inherited import whole_payload
+from wakeful.domains.agents.effective_payload import whole_payload
 from wakeful.domains.agents.limits.rules import RateLimit, is_over, met_again, needs_a_person
 from wakeful.domains.agents.limits.tables import RateLimits
 from wakeful.domains.agents.naming import AGENT, source_key

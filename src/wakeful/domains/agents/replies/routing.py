@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.acknowledging import ack_of, delivered_text
+from wakeful.domains.agents.effective_payload import whole_payload
 from wakeful.domains.agents.inbound.listening import listeners
 from wakeful.domains.agents.inbound.receiving import CHAT, request_of
-from wakeful.domains.agents.inherited import whole_payload
 from wakeful.domains.agents.replies.tables import Replies, Route
 from wakeful.domains.agents.senders.feeding import is_fed
 from wakeful.domains.delivery import Post, connector_for, enqueue, has_connectors, result_message, subject_of

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.answers import Answer, NoSession
-from wakeful.domains.agents.inherited import whole_payload
+from wakeful.domains.agents.effective_payload import whole_payload
 from wakeful.domains.agents.naming import AGENT
 from wakeful.domains.agents.polling import Polling
 from wakeful.domains.agents.runners.calling import looked_up

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.humanize import ago, count
 from wakeful.console.opening import change, now_ms, read
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, Place, chosen
 from wakeful.console.tables import Column, Json, print_json, print_table
-from wakeful.console.words import ago, count
 from wakeful.domains.workflows import input_actions, views
 from wakeful.domains.workflows.lookup import find_listed, find_workflow
 from wakeful.domains.workflows.topics.tables import Topics

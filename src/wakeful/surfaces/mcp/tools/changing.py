@@ -17,7 +17,7 @@ from wakeful.kernel.rules.options import as_written, from_text
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.surfaces.mcp import timing
 from wakeful.surfaces.mcp.arguments import text
-from wakeful.surfaces.mcp.shapes import SCHEDULE, TEXT, answers
+from wakeful.surfaces.mcp.rendering import SCHEDULE, TEXT, answers
 from wakeful.surfaces.mcp.tool import Tool
 from wakeful.surfaces.mcp.tools.looking import NAME, get_schedule
 from wakeful.surfaces.mcp.tools.making import LONGEST_PROMPT, made
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef
-    from wakeful.surfaces.mcp.desk import Answer, Desk, Given
+    from wakeful.surfaces.mcp.tool_context import Answer, Desk, Given
 
 
 async def change_schedule(desk: Desk, given: Given) -> Answer:

@@ -10,13 +10,13 @@ from wakeful.domains.agents.route_models import EventIn
 from wakeful.domains.agents.senders.tables import Senders
 from wakeful.errors import InvalidJob, NotAllowed
 from wakeful.surfaces.mcp.arguments import Schema, milliseconds, text
-from wakeful.surfaces.mcp.shapes import TEXT, answers
+from wakeful.surfaces.mcp.rendering import TEXT, answers
 from wakeful.surfaces.mcp.tool import Tool
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
-    from wakeful.surfaces.mcp.desk import Answer, Desk, Given
+    from wakeful.surfaces.mcp.tool_context import Answer, Desk, Given
 
 LONGEST_QUESTION = 2_000
 LONGEST_EVENT = 20_000

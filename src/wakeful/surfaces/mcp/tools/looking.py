@@ -13,7 +13,7 @@ from wakeful.kernel.engine.proposed import MCP
 from wakeful.kernel.model.job import job_views
 from wakeful.store.listing import JobFilter
 from wakeful.surfaces.mcp.arguments import flag, milliseconds, text, whole
-from wakeful.surfaces.mcp.shapes import MAYBE, SCHEDULE, SENTENCES, TEXT, answers, schedule_shape
+from wakeful.surfaces.mcp.rendering import MAYBE, SCHEDULE, SENTENCES, TEXT, answers, schedule_shape
 from wakeful.surfaces.mcp.tool import Tool
 from wakeful.triggers.moments import iso
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wakeful.kernel.actions.stops import Pair
     from wakeful.kernel.model.job import Job
     from wakeful.store.interface import Transaction
-    from wakeful.surfaces.mcp.desk import Answer, Desk, Given
+    from wakeful.surfaces.mcp.tool_context import Answer, Desk, Given
 
 MANY = 50
 MOST_STARTS = 100

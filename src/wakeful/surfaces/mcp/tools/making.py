@@ -6,7 +6,7 @@ import shlex
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents import SESSION
-from wakeful.domains.agents.added import added_schedule
+from wakeful.domains.agents.ad_hoc_schedules import added_schedule
 from wakeful.domains.agents.naming import AGENT, agent_of
 from wakeful.domains.agents.self_scheduling import requesting
 from wakeful.domains.agents.senders.feeding import has_outside
@@ -21,13 +21,13 @@ from wakeful.kernel.engine.proposed import MCP
 from wakeful.kernel.model.job import job_view
 from wakeful.surfaces.mcp import timing
 from wakeful.surfaces.mcp.arguments import text
-from wakeful.surfaces.mcp.shapes import SCHEDULE, schedule_shape
+from wakeful.surfaces.mcp.rendering import SCHEDULE, schedule_shape
 from wakeful.surfaces.mcp.tool import Tool
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
-    from wakeful.surfaces.mcp.desk import Answer, Desk, Given
+    from wakeful.surfaces.mcp.tool_context import Answer, Desk, Given
     from wakeful.triggers import Trigger
 
 WORK = ("prompt", "command", "url")

@@ -10,14 +10,14 @@ from wakeful.errors import NotAllowed
 from wakeful.kernel.actions import authorized, lookup
 from wakeful.kernel.engine.proposed import MCP
 from wakeful.surfaces.mcp.arguments import text, whole
-from wakeful.surfaces.mcp.shapes import OUTPUT, RUN, run_shape
+from wakeful.surfaces.mcp.rendering import OUTPUT, RUN, run_shape
 from wakeful.surfaces.mcp.tool import Tool
 from wakeful.surfaces.mcp.tools.looking import NAME
 
 if TYPE_CHECKING:
     from wakeful.kernel.model.run import Run
     from wakeful.store.interface import Transaction
-    from wakeful.surfaces.mcp.desk import Answer, Desk, Given
+    from wakeful.surfaces.mcp.tool_context import Answer, Desk, Given
 
 LONGEST_WAIT = 50  # seconds; clients give up on a call after a minute
 STEP_S = 2.0

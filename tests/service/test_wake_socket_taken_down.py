@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from wakeful.store import bell
-from wakeful.store.bell import Bell, ring
+from wakeful.store import wake_socket
+from wakeful.store.wake_socket import Bell, ring
 
 
 @pytest.mark.promise("X23")
@@ -23,9 +23,9 @@ def test_who_takes_a_bell_down_leaves_the_one_that_hangs_there_by_now(tmp_path):
         first.hang(heard)
         second.hang(heard)
         first.take_down()
-        assert bell.bell_of(path).exists()
+        assert wake_socket.bell_of(path).exists()
         second.take_down()
-        assert not bell.bell_of(path).exists()
+        assert not wake_socket.bell_of(path).exists()
 
     asyncio.run(main())
 

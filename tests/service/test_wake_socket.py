@@ -14,8 +14,8 @@ import pytest
 from tests.service.real_time import PATIENCE, Watch, make, real
 from wakeful import Manual, Once
 from wakeful.kernel.loop.config import Tuning
-from wakeful.store import bell
-from wakeful.store.bell import Bell, ring
+from wakeful.store import wake_socket
+from wakeful.store.wake_socket import Bell, ring
 from wakeful.testing import VirtualClock, run
 
 #: Waiting for the engine to look by itself takes longer than a test may.
@@ -66,7 +66,7 @@ async def under_way(scheduler):
 def long_folder(tmp_path):
     folder = tmp_path / ("f" * 60) / ("g" * 60)
     folder.mkdir(parents=True)
-    assert len(os.fsencode(bell.bell_of(str(folder / "wakeful.db")))) > 108
+    assert len(os.fsencode(wake_socket.bell_of(str(folder / "wakeful.db")))) > 108
     return folder
 
 
@@ -109,7 +109,7 @@ async def test_a_path_that_is_too_long_for_a_socket_has_a_bell_all_the_same(long
         watch = await under_way(scheduler)
         await elsewhere(long_folder, "add", "added")
         await watch.finished(2)
-        assert bell.bell_of(str(long_folder / "wakeful.db")).exists()
+        assert wake_socket.bell_of(str(long_folder / "wakeful.db")).exists()
 
 
 @pytest.mark.promise("X23")
@@ -268,7 +268,7 @@ async def test_rings_during_a_look_are_one_more_look(tmp_path):
 @pytest.mark.promise("X23")
 @real
 async def test_who_rings_without_end_costs_one_look_per_pause(tmp_path, monkeypatch):
-    monkeypatch.setattr(bell, "PAUSE_S", 4 * PATIENCE)
+    monkeypatch.setattr(wake_socket, "PAUSE_S", 4 * PATIENCE)
     path, counted = str(tmp_path / "wakeful.db"), Counted()
     (tmp_path / "wakeful.db").touch()
     counted.may_go_on.set()
@@ -322,4 +322,4 @@ def test_in_virtual_time_there_is_no_bell(tmp_path):
 
 def test_a_link_to_a_store_leads_to_the_bell_of_the_store(tmp_path):
     (tmp_path / "link.db").symlink_to(tmp_path / "real.db")
-    assert bell.bell_of(str(tmp_path / "link.db")) == bell.bell_of(str(tmp_path / "real.db"))
+    assert wake_socket.bell_of(str(tmp_path / "link.db")) == wake_socket.bell_of(str(tmp_path / "real.db"))
