@@ -133,7 +133,7 @@ def test_it_finds_slots_that_are_forgotten_with_their_runs(monkeypatch: pytest.M
 @pytest.mark.promise("X25")
 def test_it_finds_a_slot_that_is_counted_under_the_wrong_trigger(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        "wakeful.kernel.rules.trigger_history.Reigns.trigger_at", lambda self, _slot: self._triggers[-1]
+        "wakeful.kernel.rules.trigger_history.TriggerHistory.trigger_at", lambda self, _slot: self._triggers[-1]
     )
     assert "X25" in _breaks(Stepped, range(40)) + _breaks(World, range(60))
 

@@ -65,7 +65,7 @@ def _by_hand(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
 
 def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
     from wakeful.domains.agents.budgets.spending import reserve
-    from wakeful.domains.agents.effective_payload import whole_payload
+    from wakeful.domains.agents.effective_payload import effective_payload
     from wakeful.domains.agents.inbound.receiving import take_request
     from wakeful.domains.agents.replies.routing import keep_route
     from wakeful.domains.agents.schedule_options import with_own_limit
@@ -80,7 +80,7 @@ def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[s
     wants_item = (woken is None and request is None) or "work_events" in (woken or {})
     item = take_item(tx, job, run) if wants_item else None
     payload = {**json.loads(job.payload), **given_to(tx, run)}
-    whole = with_own_limit(whole_payload(tx, payload))
+    whole = with_own_limit(effective_payload(tx, payload))
     keep_route(tx, whole, run)
     own = begin(tx, job, run)
     return {**({} if whole is payload else whole), **(woken or request or {}), **(item or {}), **own} or None

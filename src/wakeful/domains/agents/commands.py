@@ -14,7 +14,7 @@ from wakeful.console.following import again_at, held_up, waits_long
 from wakeful.console.humanize import ago, ahead, count, stamp
 from wakeful.console.opening import change, now_ms, read, server_of
 from wakeful.console.output import say, say_text
-from wakeful.console.store_location import Db, Place, chosen
+from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Cell, Column, Json, print_facts, print_json, print_table
 from wakeful.console.zones import shown_zone, usable_zone
 from wakeful.domains.agents.belongings.moving import move_all, orphaned
@@ -156,7 +156,7 @@ def show(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None
     print_facts(facts)
 
 
-def _budget_reached(place: Place, agent: str) -> list[tuple[str, str | Cell]]:
+def _budget_reached(place: StoreLocation, agent: str) -> list[tuple[str, str | Cell]]:
     """When the agent's budget of a day is expected to be used up, if it is within a month."""
     if place.server:  # which does not say it
         return []
@@ -347,5 +347,5 @@ def move(
         say_note(f"{count(moved.left, 'work item')} left with {name}: {known} (wakeful work list {name}).")
 
 
-def _say_no_server(place: Place) -> None:
+def _say_no_server(place: StoreLocation) -> None:
     say_note(f"No server is running on {place}: the agent is woken when one does (wakeful serve).")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful.counting import counted
 from wakeful.domains.agents.budgets.spending import counted_as, over_budget, used_today
-from wakeful.domains.agents.effective_payload import whole_payload
+from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.hops import hops_of
 from wakeful.domains.agents.hours import opening_of
 from wakeful.domains.agents.inbound.receiving import explained
@@ -39,7 +39,7 @@ UNSENT = {
 
 def story(subject: Subject) -> list[str]:
     """The sentences about a job or a run of an agent."""
-    payload = whole_payload(subject.tx, json.loads(subject.job.payload))
+    payload = effective_payload(subject.tx, json.loads(subject.job.payload))
     return [sentence for part in PARTS for sentence in part(subject, payload)]
 
 

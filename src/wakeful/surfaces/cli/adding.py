@@ -18,7 +18,7 @@ from wakeful.console.finding import job_named
 from wakeful.console.humanize import need_seconds, next_times, relative, stamp, zone_of
 from wakeful.console.opening import change, now, now_ms, server_of
 from wakeful.console.output import say
-from wakeful.console.store_location import Db, Place, chosen
+from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Json, print_json
 from wakeful.console.zones import default_zone, shown_zone
 from wakeful.domains.agents.naming import AGENT
@@ -275,7 +275,7 @@ def differences(before: Job, after: Job) -> list[str]:
     return found
 
 
-def _report(done: Written, place: Place, *, as_json: bool) -> None:
+def _report(done: Written, place: StoreLocation, *, as_json: bool) -> None:
     job, server = done.job, done.server
     times, warnings = next_times(job, SHOWN), warnings_about(job, done.missing)
     warnings += [done.undone] if done.undone is not None else []

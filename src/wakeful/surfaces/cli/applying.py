@@ -16,7 +16,7 @@ from wakeful.console.failures import say_note
 from wakeful.console.humanize import count, money
 from wakeful.console.opening import change, now_ms, read, server_of
 from wakeful.console.output import say, say_text
-from wakeful.console.store_location import Db, Place, given_store, place_beside
+from wakeful.console.store_location import Db, StoreLocation, given_store, place_beside
 from wakeful.console.tables import Json, print_json
 from wakeful.domains import domains
 from wakeful.kernel.domain import Applicable, FileChanges
@@ -135,7 +135,9 @@ class Whole(NamedTuple):
         return self._replace(others=self.others._replace(notes=(*self.others.notes, line)))
 
 
-def _file_and_place(ctx: typer.Context, file: Path | None, db: str | None, command: str) -> tuple[Loaded, Place]:
+def _file_and_place(
+    ctx: typer.Context, file: Path | None, db: str | None, command: str
+) -> tuple[Loaded, StoreLocation]:
     from wakeful.config.loading import load
     from wakeful.config.reading import ConfigError
 

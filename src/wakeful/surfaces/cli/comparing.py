@@ -13,7 +13,7 @@ from wakeful.surfaces.cli.foreseeing import applying, copy_of, setup_of
 
 if TYPE_CHECKING:
     from wakeful.config.loading import Loaded
-    from wakeful.console.store_location import Place
+    from wakeful.console.store_location import StoreLocation
 
 SHOWN = 20
 COLUMNS = [Column("JOB", 10), Column("RUNS", 6), Column("SKIPPED", 6)]
@@ -42,7 +42,7 @@ class Comparison(NamedTuple):
         ]
 
 
-def compare(place: Place, loaded: Loaded) -> Comparison:
+def compare(place: StoreLocation, loaded: Loaded) -> Comparison:
     """Simulate a week without and with the file, from the same moment."""
     snapshot, setup = copy_of(place), setup_of(place, loaded)
     return Comparison(

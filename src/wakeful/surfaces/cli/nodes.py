@@ -14,7 +14,7 @@ from wakeful.console.failures import WrongUse, say_aside, say_error
 from wakeful.console.humanize import ago, count
 from wakeful.console.opening import RUN_NODE, change, now_ms, read, server_of
 from wakeful.console.output import say
-from wakeful.console.store_location import Db, Place, chosen
+from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Cell, Column, Json, print_json, print_table
 from wakeful.kernel.cluster.nodes import Node
 from wakeful.surfaces.cli.app import SERVER, app
@@ -60,7 +60,7 @@ def serving(found: Sequence[Node]) -> list[Node]:
     return [node for node in found if node.lives and not node.name.startswith(RUN_NODE)]
 
 
-def _nothing_runs(place: Place, found: Sequence[Node]) -> str:
+def _nothing_runs(place: StoreLocation, found: Sequence[Node]) -> str:
     servers = [node for node in found if not node.name.startswith(RUN_NODE)]
     if not servers:
         return f"No server is running on {place}, and none has yet: wakeful serve"
