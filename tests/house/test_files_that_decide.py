@@ -21,10 +21,7 @@ TRUSTED = {
     ("wakeful.domains.workflows.loading", "_beside"): "for load_file, too",
 }
 OTHERS = {
-    (
-        "wakeful.config.reading",
-        "_text_of",
-    ): "a configuration that is named, or found and asked about",
+    ("wakeful.config.reading", "_text_of"): "a configuration that is named, or found and asked about",
     ("wakeful.store.upgrade_backups", "back_up"): "copies of the store itself, beside it",
     ("wakeful.store.upgrade_backups", "copies"): "copies of the store itself, beside it",
     ("wakeful.surfaces.web.assets", "content_of"): "files of this package",
@@ -60,7 +57,7 @@ OTHERS = {
     ("wakeful.surfaces.cli.starting", "_write"): "is made anew",
     ("wakeful.surfaces.cli.skill", "skill"): "a file of this package",
     ("wakeful.surfaces.cli.skill", "_write"): "is written; what is read back says whether it is ours to replace",
-    ("wakeful.store.wake_socket", "_open_bell"): "a pipe beside the store",
+    ("wakeful.store.wake_socket", "_open_socket"): "a pipe beside the store",
     ("wakeful.store.wake_socket", "_short"): "a folder, which is not read",
     ("wakeful.store.copying", "carry"): "logs beside the store",
     ("wakeful.store.forks", "forget"): "/dev/null",
