@@ -177,3 +177,13 @@ def test_retries_that_the_schedule_leaves_no_room_for_are_noticed(wakeful, here)
     assert "leaves out" not in wakeful("add", "b", "--every", "5m", "--retry", "30s,2m", "--", "true").err
     (here / "wakeful.yaml").write_text("jobs: {a: {every: 1m, retry: [30s, 2m], command: ['true']}}\n")
     assert f"jobs.a: it {said}" in wakeful("check").err
+
+
+def test_check_names_a_job_that_starts_after_none_of_the_file(wakeful, here):
+    after = "  {}: {{after: {}, command: ['true']}}\n"
+    jobs = "jobs:\n  nightly: {every: 1d, command: ['true']}\n" + after.format("report", "nihgtly")
+    (here / "wakeful.yaml").write_text(jobs + after.format("other", "nightly"))
+    answer = wakeful("check")
+    assert (answer.code, "jobs.other" in answer.err) == (0, False)
+    sentence = "jobs.report: it starts after 'nihgtly', which is no job of this file. Did you mean 'nightly'?"
+    assert sentence in answer.err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,6 +13,7 @@ from wakeful.domains import domains
 from wakeful.errors import InvalidSetting
 from wakeful.kernel.domain import Domain, load
 from wakeful.references import looked_up
+from wakeful.spelling import did_you_mean
 from wakeful.triggers import settled_zone, system_zone
 from wakeful.trust import ADVICE, distrust_below
 
@@ -252,10 +252,9 @@ def connector_in(place: Place, deliver: Any) -> tuple[Place, Any]:
 
 def no_connector(to: object, connectors: frozenset[str]) -> str:
     """What to say about a connector that is not there."""
-    near = difflib.get_close_matches(str(to), connectors, n=1)
     known = ", ".join([*sorted(connectors), "last"])
-    hint = f"Did you mean {near[0]!r}?" if near else f"Add it to connectors, or use {known} or none."
-    return f"there is no connector named {to!r:.60}. {hint}"
+    hint = did_you_mean(str(to), connectors, f"Add it to connectors, or use {known} or none.")
+    return f"there is no connector named {to!r:.60}.{hint}"
 
 
 def _hash(files: Sequence[Raw]) -> str:

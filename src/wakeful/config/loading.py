@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import gc
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from wakeful.config.reading import EXTENSION, ConfigError, Fault, Raw, Where, re
 from wakeful.config.salvage import holds_any, without
 from wakeful.config.schema import config_model, section_of
 from wakeful.kernel.domain import Domain
+from wakeful.spelling import did_you_mean
 
 
 class Loaded(NamedTuple):
@@ -197,10 +197,9 @@ def _sections(model: type[BaseModel], name: str) -> list[type[BaseModel]]:
 def _unknown(where: Where) -> str:
     above, key = where[:-1], str(where[-1])
     known = sorted(_keys_at(above))
-    near = difflib.get_close_matches(key, known, n=1)
-    hint = f"Did you mean {near[0]!r}?" if near else f"Known here: {', '.join(known)}."
     place = f" in {'.'.join(map(str, above))}" if above else ""
-    return f"There is no key {key!r}{place}. {hint}"
+    hint = did_you_mean(key, known, f"Known here: {', '.join(known)}.")
+    return f"There is no key {key!r}{place}.{hint}"
 
 
 _Level = type[BaseModel] | tuple[type[BaseModel], ...]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from difflib import get_close_matches
 from typing import Any, NamedTuple
 
 from wakeful.errors import IntervalParseError, InvalidSetting, NotFound
+from wakeful.spelling import did_you_mean
 from wakeful.triggers.durations import interval_ms
 from wakeful.triggers.moments import LAST_SECOND, from_ms, to_ms
 from wakeful.triggers.zones import place_named, zone
@@ -113,8 +113,7 @@ def refuse_unknown(question: Question, names: Iterable[str]) -> None:
     known = set(names)
     for name in (*question.assume, *question.fail):
         if name not in known:
-            near = get_close_matches(name, known, n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
+            hint = did_you_mean(name, known)
             raise NotFound(f"There is no job named {name!r:.80} to assume something about.{hint}")
 
 

@@ -32,6 +32,7 @@ from wakeful.domains.agents.waking import (
 from wakeful.errors import AgentNotFound, InvalidJob, QueueFull, ScheduleTriggerError
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import FAILURES, clean
+from wakeful.spelling import did_you_mean
 from wakeful.store.records import RunDetails, RunRow, SkipRow
 
 if TYPE_CHECKING:
@@ -63,11 +64,8 @@ def find_agent(tx: Transaction, agent: str) -> tuple[JobDef, JobState]:
     found = tx.jobs.by_name(wake_job(agent))
     if found is not None and found[0].kind == AGENT:
         return found
-    from difflib import get_close_matches  # only when something is wrong
-
     jobs = tx.jobs.definitions(tx.of(AgentTables).wake_jobs("", 1000))
-    near = get_close_matches(agent, [agent_of(job.name) for job in jobs.values()], n=1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
+    hint = did_you_mean(agent, [agent_of(job.name) for job in jobs.values()])
     left = tx.of(Belongings).waiting([agent]).get(agent)
     still = f" {left.in_words()} for it still: wakeful agent move {agent} NAME." if left is not None else ""
     raise AgentNotFound(f"There is no agent {agent!r:.80}.{hint}{still}")

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from wakeful import ids
 from wakeful.errors import JobNotFound, RunNotFound
+from wakeful.spelling import did_you_mean, nearest
 from wakeful.store.interface import Transaction
 from wakeful.store.jobs import JobFilter
 from wakeful.store.records import JobDef, JobState, RunRow
+
+LOOKED_AT = 1_000  # names, for one that was misspelt
 
 
 def find_job(tx: Transaction, ref: str) -> tuple[JobDef, JobState]:
@@ -20,14 +23,20 @@ def find_job(tx: Transaction, ref: str) -> tuple[JobDef, JobState]:
     found = tx.jobs.by_name(ref)
     if found is not None:
         return found
-    names = [job.name for job, _ in tx.jobs.matching(JobFilter(limit=1000))]
-    from difflib import get_close_matches  # only when something is wrong
-
+    names = _names(tx)
     parts = [name for name in names if name.startswith(f"{ref}.")]  # of an agent or a workflow
-    near = get_close_matches(ref, names, n=1)
-    hint = f" Did you mean one of {', '.join(parts[:5])}?" if parts else f" Did you mean {near[0]!r}?" if near else ""
+    hint = f" Did you mean one of {', '.join(parts[:5])}?" if parts else did_you_mean(ref, names)
     message = f"There is no job {ref!r}.{hint}"
     raise JobNotFound(message)
+
+
+def near_names(tx: Transaction, name: str) -> list[str]:
+    """The names of jobs that are spelled nearly like this one, the nearest first."""
+    return nearest(name, _names(tx), number=3)
+
+
+def _names(tx: Transaction) -> list[str]:
+    return [job.name for job, _ in tx.jobs.matching(JobFilter(limit=LOOKED_AT))]
 
 
 def _require_name(ref: object) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wakeful import ids
 from wakeful.errors import NodeNotAlive, NodeNotFound
 from wakeful.kernel.rules.lease_times import LeaseTimes
+from wakeful.spelling import did_you_mean
 from wakeful.triggers.moments import from_ms, iso, to_ms
 
 if TYPE_CHECKING:
@@ -100,11 +101,7 @@ def find_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN) -> tuple[in
     """The node of that name, a live one before those that are gone; NodeNotFound offers the nearest name."""
     row = tx.nodes.named(name)
     if row is None:
-        from difflib import get_close_matches  # only when something is wrong
-
-        near = get_close_matches(name, tx.nodes.names(), n=1)
-        hint = f" Did you mean {near[0]!r}?" if near else ""
-        message = f"There is no node {name!r}.{hint}"
+        message = f"There is no node {name!r}.{did_you_mean(name, tx.nodes.names())}"
         raise NodeNotFound(message)
     names = tx.nodes.names_of([row.taken_by] if row.taken_by is not None else [])
     last = tx.members.last()

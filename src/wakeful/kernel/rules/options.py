@@ -14,6 +14,7 @@ from typing import Any
 from wakeful.errors import IntervalParseError, InvalidJob
 from wakeful.kernel.rules.option_fields import INTERNAL, OPTIONS, OptionValues
 from wakeful.kernel.rules.option_reading import write_duration
+from wakeful.spelling import did_you_mean
 
 __all__ = ["DEFAULTS", "OPTION_NAMES", "OptionValues", "as_written", "changed", "from_text", "read_options", "to_text"]
 
@@ -29,10 +30,7 @@ def read_options(given: Mapping[str, Any], *, beside: Sequence[str] = ()) -> Opt
     for key, value in given.items():
         reader = _READERS.get(key)
         if reader is None:
-            from difflib import get_close_matches  # only when something is wrong
-
-            near = get_close_matches(key, (*_READERS, *beside), n=1)
-            hint = f" Did you mean {near[0]!r}?" if near else f" Known options: {', '.join(sorted(_READERS))}."
+            hint = did_you_mean(key, (*_READERS, *beside), f"Known options: {', '.join(sorted(_READERS))}.")
             message = f"A job has no option {key!r:.80}.{hint}"
             raise InvalidJob(message)
         if value is not None:

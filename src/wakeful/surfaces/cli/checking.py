@@ -15,8 +15,10 @@ from wakeful.console.output import say
 from wakeful.console.store_location import nearest_config, place_beside
 from wakeful.console.tables import Json, print_json
 from wakeful.errors import SchedulerError
+from wakeful.spelling import did_you_mean
 from wakeful.surfaces.cli.app import SERVER, app
 from wakeful.surfaces.cli.job_warnings import COMMAND, crowded_retries, obstacles
+from wakeful.triggers import After
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -86,8 +88,12 @@ def notifies_nobody(loaded: Loaded) -> bool:
 
 
 def _warnings(loaded: Loaded) -> Iterator[tuple[str, str]]:
-    """What keeps a command from being started on this machine, by the name of its job."""
+    """What keeps a job from being started, on this machine or at all, by its name."""
+    names = {entry.new.name for entry in loaded.jobs.entries}
     for entry in loaded.jobs.entries:
+        if isinstance(entry.new.trigger, After) and (other := entry.new.trigger.job) not in names:
+            hint = did_you_mean(other, names)
+            yield entry.new.name, f"it starts after {other!r}, which is no job of this file.{hint}"
         if entry.new.kind == COMMAND:
             for sentence in obstacles(COMMAND, entry.new.payload, None):
                 yield entry.new.name, sentence

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from wakeful import ids
+from wakeful.kernel.actions.lookup import near_names
 from wakeful.kernel.model.job import Job, job_views
 from wakeful.kernel.model.run import Run, run_views
-from wakeful.kernel.views.nearness import near_names
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import JobFilter
 from wakeful.surfaces.web.marks import look_of_job, look_of_run

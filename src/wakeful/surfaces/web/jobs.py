@@ -7,9 +7,9 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
+from wakeful.kernel.actions.lookup import near_names
 from wakeful.kernel.model.job import Job, job_views
 from wakeful.kernel.views.lately import lately
-from wakeful.kernel.views.nearness import near_names
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import JobFilter
 from wakeful.store.runs import RunFilter

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from wakeful.errors import SchedulerError
-from wakeful.kernel.views.nearness import near_names
+from wakeful.kernel.actions.lookup import near_names
 from wakeful.routing.auth import anyone
 from wakeful.routing.problems import ApiError
 from wakeful.routing.rights import rights_of
