@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wakeful import InvalidJob
+from wakeful.fields import Field, Flag
 from wakeful.kernel.domain import Domain
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.hooks import Refused
@@ -66,11 +67,37 @@ def _prune(tx: Transaction, before: int, limit: int) -> int:
     return tx.of(Letters).prune(before, limit)
 
 
+FIELDS = (
+    Field(
+        "letter",
+        lambda _, value: {"to": str(value)},
+        {"type": "string"},
+        "Send a letter to this address.",
+        "Ada",
+        Flag("ADDRESS"),
+        stored="to",
+    ),
+    Field(
+        "express",
+        lambda key, value: {key: value is True},
+        {"type": "boolean"},
+        "Send it at once.",
+        example=True,
+        flag=Flag(name="--express/--no-express"),
+    ),
+)
 domain = Domain(
     "letters",
     kinds=(
         Kind(
-            LETTER, check_payload=_check, admin_only=True, redact=_redact, admit=_admit, claimed=_claimed, ended=_ended
+            LETTER,
+            check_payload=_check,
+            admin_only=True,
+            redact=_redact,
+            admit=_admit,
+            claimed=_claimed,
+            ended=_ended,
+            fields="tests.sample:FIELDS",
         ),
         Kind("post", internal=True),
     ),

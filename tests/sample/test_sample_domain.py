@@ -130,3 +130,23 @@ def test_a_domains_tables_are_copied_and_its_section_checked(office, tmp_path):
     checked = office("check", "wakeful.yaml")
     assert checked.code == 1
     assert "Did you mean 'stamps'?" in checked.out + checked.err
+
+
+def test_jobs_of_a_kind_are_written_with_its_fields_on_the_command_line_and_in_a_file(office):
+    added = office("add", "card", "--every", "1d", "--letter", "Ada", "--express", "--json").json
+    assert (added["kind"], added["payload"]) == ("letter", {"to": "Ada", "express": True})
+    edited = office("edit", "card", "--letter", "Ben", "--json").json
+    assert edited["payload"] == {"to": "Ben", "express": True}
+    assert office("edit", "card", "--express", "none", "--json").code == 2
+    assert office("edit", "card", "--no-express", "--json").json["payload"] == {"to": "Ben", "express": False}
+    refused = office("add", "both", "--every", "1d", "--letter", "Ada", "--", "true")
+    assert (refused.code, "--letter and a command after -- are two things to do" in refused.err) == (2, True)
+    office("add", "program", "--every", "1d", "--", "true")
+    refused = office("edit", "program", "--letter", "Ada")
+    assert refused.code != 0
+    assert "program is of kind 'command': --letter is for jobs of kind 'letter'." in refused.err
+    lone = office("add", "lone", "--every", "1d", "--express")
+    assert (lone.code, 'A letter needs an address: {"to": "Ada"}.' in lone.err) == (2, True)
+    (office.folder / "wakeful.yaml").write_text("jobs: {filed: {every: 1d, letter: Ada, express: true}}\n")
+    assert office("apply").code == 0
+    assert office("show", "filed", "--json").json["payload"] == added["payload"]

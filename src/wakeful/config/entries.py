@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from zoneinfo import ZoneInfo
 
-from wakeful.domains import domains
+from wakeful.domains import fields_by_kind, finish_of
 from wakeful.errors import InvalidTrigger, SchedulerError
 from wakeful.fields import Field
 from wakeful.kernel.actions.drafts import NewJob, check_flag, check_name, check_note
-from wakeful.kernel.domain import load
 from wakeful.kernel.rules import option_fields
 from wakeful.references import map_texts, may_refer, references_below, unescaped
 from wakeful.triggers import Cron, Ping, Trigger, settled_zone, zone_name
@@ -93,13 +92,8 @@ class Form(NamedTuple):
 
 def forms() -> dict[str, Form]:
     """How each kind is written that a file can write, by its first key."""
-    kinds = [kind for domain in domains() for kind in domain.kinds if kind.fields is not None]
-    found = [Form(kind.name, load(kind.fields or ""), load(kind.finish) if kind.finish else _as_is) for kind in kinds]
+    found = [Form(kind, fields, finish_of(kind)) for kind, fields in fields_by_kind().items()]
     return {form.fields[0].name: form for form in found}
-
-
-def _as_is(payload: dict[str, Any], _: Path) -> Mapping[str, Any]:
-    return payload
 
 
 class Setting(NamedTuple):

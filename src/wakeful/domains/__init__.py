@@ -6,7 +6,9 @@ A module listed here has an attribute `domain`. It is imported when the first sc
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 from wakeful import ids
@@ -54,6 +56,12 @@ def fields_by_kind() -> dict[str, tuple[Field, ...]]:
     """The fields that jobs of each kind have beside those of every job."""
     kinds = [kind for domain in domains() for kind in domain.kinds if kind.fields is not None]
     return {kind.name: load(str(kind.fields)) for kind in kinds}
+
+
+def finish_of(kind: str) -> Callable[[dict[str, Any], Path], Any]:
+    """What completes the payload of a job of this kind, given what its fields gave and where its paths begin."""
+    named = (one.finish for domain in domains() for one in domain.kinds if one.name == kind)
+    return load(finish) if (finish := next(named, None)) is not None else lambda payload, _: payload
 
 
 def hidden_kinds() -> tuple[str, ...]:

@@ -35,12 +35,13 @@ from wakeful.surfaces.cli.definition import (
     Definition,
     command_payload,
     job_options,
+    own_payload,
     refuse_beside_ping,
     request_payload,
     takes_definition,
     when_data,
 )
-from wakeful.surfaces.cli.fields import OF_KINDS, given
+from wakeful.surfaces.cli.fields import OF_KINDS, given, own_kind
 from wakeful.surfaces.cli.job_warnings import COMMAND, HTTP, missing_predecessors, overwritten_note, warnings_about
 from wakeful.surfaces.cli.monitoring import monitor_data, ping_address
 from wakeful.surfaces.cli.request import request_line
@@ -149,6 +150,8 @@ def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[st
         return MONITOR, None
     if "prompt" in definition:
         raise WrongUse("--prompt goes with --agent AGENT.")
+    if (own := own_kind(definition)) is not None:
+        return _own_work(*own, definition, argv)
     of_request, of_command = given(HTTP, definition), given(COMMAND, definition)
     if argv is None and of_request is None:
         raise WrongUse(
@@ -165,6 +168,13 @@ def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[st
     if of_request is not None:
         raise WrongUse("--url and a command after -- are two things to do: give one of them.")
     return COMMAND, command_payload(definition, argv, Path.cwd(), read_input=_input) or {}
+
+
+def _own_work(kind: str, flag: str, definition: Definition, argv: list[str] | None) -> tuple[str, dict[str, Any]]:
+    if argv is not None or "url" in definition:
+        other = "--url" if argv is None else "a command after --"
+        raise WrongUse(f"{flag} and {other} are two things to do: give one of them.")
+    return kind, own_payload(kind, definition, Path.cwd()) or {}
 
 
 def _when(definition: Definition) -> str:
@@ -232,6 +242,11 @@ def _changes(job: Job, definition: Definition, argv: list[str] | None, zone: str
         changes["trigger"] = trigger_from_data(data)
     if job.kind == AGENT or "agent" in definition or "prompt" in definition:
         changes = changed_schedule(job, definition, changes)
+    if (own := own_kind(definition)) is not None:
+        kind, flag = own
+        if job.kind != kind:
+            raise InvalidJob(f"{job.name} is of kind {job.kind!r}: {flag} is for jobs of kind {kind!r}.")
+        changes["payload"] = own_payload(kind, definition, Path.cwd(), job.payload)
     before = job.payload if job.kind == COMMAND else {}
     command = command_payload(definition, argv, Path.cwd(), before, _input)
     if command is not None and job.kind != COMMAND:

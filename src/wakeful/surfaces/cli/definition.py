@@ -15,13 +15,14 @@ import typer
 
 from wakeful.console.failures import WrongUse
 from wakeful.console.humanize import zone_named
+from wakeful.domains import finish_of
 from wakeful.domains.command import COMMAND
 from wakeful.domains.http import HTTP
 from wakeful.domains.monitors import MONITOR
 from wakeful.fields import Field, Flag
 from wakeful.kernel.rules.option_fields import OPTIONS
 from wakeful.surfaces.cli.fields import OF_KINDS, flags
-from wakeful.surfaces.cli.typed import NONE, Terms, duration, typed_fields
+from wakeful.surfaces.cli.typed import NONE, Terms, duration, typed, typed_fields
 from wakeful.triggers import settled_zone, system_zone, zone_name
 from wakeful.triggers.fields import BESIDE, BY_TYPE, BY_WORD, TIMED, keyword
 
@@ -204,6 +205,19 @@ def request_payload(wanted: Definition, old: Mapping[str, Any] | None = None) ->
     if "url" in changes:
         changes["guarded"] = None  # the author of an address sets the trust in it
     return _changed(old, changes)
+
+
+def own_payload(
+    kind: str, wanted: Definition, here: Path, old: Mapping[str, Any] | None = None
+) -> dict[str, Any] | None:
+    """The payload of a job of a kind that its fields describe, or None if none was given; a new one is completed."""
+    changes: dict[str, Any] = {}
+    for field in OF_KINDS[kind]:
+        if field.name in wanted:
+            value = typed(field, wanted[field.name], Terms(here=here))
+            changes |= {field.stored or field.name: None} if value is None else field.read(field.name, value)
+    payload = _changed(old, changes)
+    return finish_of(kind)(payload, here) if old is None and payload is not None else payload
 
 
 def _changed(old: Mapping[str, Any] | None, changes: Mapping[str, Any]) -> dict[str, Any] | None:

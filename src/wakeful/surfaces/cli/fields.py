@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from wakeful.domains import fields_by_kind
+from wakeful.domains.command import COMMAND
+from wakeful.domains.http import HTTP
+from wakeful.domains.monitors import MONITOR
 from wakeful.fields import Field, Flag, one_of
 from wakeful.kernel.rules.option_fields import OPTIONS
 from wakeful.kernel.rules.option_reading import DELIVER_ON
@@ -37,6 +40,15 @@ def flags() -> Iterator[tuple[str, Field, Flag]]:
     """Each field that can be typed, with the group it is listed in."""
     for group, fields in GROUPS.items():
         yield from ((group, field, field.flag) for field in fields if field.flag is not None)
+
+
+OWN_KINDS = tuple(kind for kind in OF_KINDS if kind not in (COMMAND, HTTP, MONITOR))
+"""The kinds of which this command line knows their fields alone."""
+
+
+def own_kind(wanted: Mapping[str, Any]) -> tuple[str, str] | None:
+    """The first such kind whose flags were typed, with the first of these."""
+    return next(((kind, flag) for kind in OWN_KINDS if (flag := given(kind, wanted)) is not None), None)
 
 
 def given(kind: str, wanted: Mapping[str, Any]) -> str | None:
