@@ -23,7 +23,8 @@ class Troubles(Verbs):
 
         The last value says whether it is not known how the last run ended.
 
-        Stopped jobs, jobs of hidden kinds and those with an open alert about their runs are left out, and those about to be tried again.
+        Stopped jobs, jobs of hidden kinds, those about to be tried again and those with an alert about their runs are
+        left out.
         """
         rows = self._session.rows(
             "SELECT j.name, coalesce(s.failing_since, s.last_finished_at, 0), s.last_outcome FROM job_state s "
