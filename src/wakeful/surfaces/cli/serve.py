@@ -23,10 +23,10 @@ import typer
 
 from wakeful import Scheduler
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.humanize import count
 from wakeful.console.opening import is_lone_run
-from wakeful.console.place import ConfigFile, Db, given_store, nearest_config, place_beside
-from wakeful.console.saying import JsonFormatter, log_to
-from wakeful.console.words import count
+from wakeful.console.output import JsonFormatter, log_to
+from wakeful.console.store_location import ConfigFile, Db, given_store, nearest_config, place_beside
 from wakeful.errors import InvalidSetting, SchedulerShutdownError, StoreLocked
 from wakeful.surfaces.cli.app import SERVER, app
 from wakeful.surfaces.cli.linking import new_link
@@ -105,11 +105,11 @@ def serve(
         scheduler = load_app(app_ref)
         _say_ignored(ctx, app_ref, scheduler, {"--db": db, "--node": node, "--labels": labels})
     as_json = _log_format(log_format) is LogFormat.json
-    log_to(sys.stderr, JsonFormatter(scheduler.acting().actor) if as_json else LOG_LINE)
+    log_to(sys.stderr, JsonFormatter(scheduler.host.origin().actor) if as_json else LOG_LINE)
     if app_ref is None or file is not None:  # an app without a file sets them itself
         from wakeful.surfaces.cli.served_file import store_budget
 
-        scheduler.before_start(partial(store_budget, scheduler, known))
+        scheduler.host.before_start(partial(store_budget, scheduler, known))
     served = Served(file, loaded) if file is not None and loaded is not None else None
     asyncio.run(_serve(scheduler, settings, known, served))
 

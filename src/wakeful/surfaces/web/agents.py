@@ -10,8 +10,8 @@ from wakeful.domains.agents.naming import wake_job
 from wakeful.kernel.views.lately import lately
 from wakeful.store.interface import Transaction
 from wakeful.surfaces.web.drawings.bars import meter, sparkline
+from wakeful.surfaces.web.marks import Look, look_of_run
 from wakeful.surfaces.web.pages import Asked, Page, Region
-from wakeful.surfaces.web.shapes import Look, look_of_run
 
 BEATS = 48  # so many are drawn
 LOOKS = {
@@ -69,7 +69,7 @@ async def one(asked: Asked) -> dict[str, Any]:
         last = lately(tx, list(numbers.values()))
         return {name: sparkline(last[text]) for name, text in numbers.items()}
 
-    drawings = await asked.scheduler.look(work)
+    drawings = await asked.scheduler.read(work)
     beat = agent["heartbeat"]["job"] if agent["heartbeat"] else None
     beats = await asked.scheduler.get_run_log(wake_job(agent["name"]), limit=BEATS) if beat is not None else []
     return {

@@ -6,8 +6,8 @@ from typing import Any
 
 from wakeful.kernel.model.job import job_views
 from wakeful.store.listing import JobFilter
+from wakeful.surfaces.web.marks import Look
 from wakeful.surfaces.web.pages import Asked, Page, Region
-from wakeful.surfaces.web.shapes import Look
 
 SHOWN = 100
 MONITORS = {
@@ -32,7 +32,7 @@ alerts_page = Page(
 
 async def monitors(asked: Asked) -> dict[str, Any]:
     wanted = JobFilter(kind="monitor", limit=SHOWN)
-    jobs = await asked.scheduler.look(lambda tx: job_views(tx, tx.jobs.matching(wanted)))
+    jobs = await asked.scheduler.read(lambda tx: job_views(tx, tx.jobs.matching(wanted)))
     shown = [(job, job.monitor, MONITORS[job.monitor["state"]]) for job in jobs if job.monitor is not None]
     return {"monitors": shown}
 
