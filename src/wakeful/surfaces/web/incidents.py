@@ -10,8 +10,8 @@ from wakeful.kernel.model.job import job_views
 from wakeful.kernel.views.records import Alert, alert_views
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import JobFilter
+from wakeful.surfaces.web.marks import Look
 from wakeful.surfaces.web.pages import Asked, Page, Region
-from wakeful.surfaces.web.shapes import Look
 
 SHOWN = 50
 ASKS = "approval"  # the kind of an alert about a run that waits for a person
