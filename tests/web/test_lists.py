@@ -88,3 +88,13 @@ def test_every_question_can_be_answered_where_all_are_listed(person, visitor):
     assert len(asking) == 60
     assert found == {one["run"] if "run" in one else one["id"] for one in asking}
     assert "approve" not in visitor("viewer").get("/alerts").text.replace("to approve it", "")
+
+
+def test_who_acknowledged_what_is_said_in_the_words_of_the_alert(person):
+    alert = next(
+        one
+        for one in person.client.get("/api/alerts?limit=200", headers={"Accept": "application/json"}).json()["items"]
+        if one["job"] == "zz-fails"
+    )
+    assert person.client.post(f"/api/alerts/{alert['id']}/ack", json={}).status_code == 200
+    assert "acknowledged <bdi>zz-fails has failed" in person.get("/more").text

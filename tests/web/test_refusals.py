@@ -83,6 +83,18 @@ def test_every_job_has_a_page_whatever_its_name(visitor, name):
     assert f"Edit {html.escape(name)}" in person.get(form[1]).text
 
 
+def test_only_admins_see_buttons_that_change_a_command(server, visitor):
+    admin, operator = visitor("admin"), visitor("operator")
+    body = {"name": "by-web", "every": "1h", "kind": "http", "payload": {"url": "http://127.0.0.1:9/"}}
+    assert admin.client.post("/api/jobs", json=body).status_code == 201
+    for name, person, seen in (("hello", admin, True), ("hello", operator, False), ("by-web", operator, True)):
+        text = person.get(f"/jobs/{name}").text
+        assert ("Delete this job" in text, f"/jobs/{name}/edit" in text) == (seen, seen)
+        assert "Run now" in text
+        assert person.get(f"/jobs/{name}/edit").status_code == (200 if seen else 403)
+    assert operator.client.delete("/api/jobs/hello").status_code == 403
+
+
 def test_looking_where_a_link_leads_does_not_use_it_up(server, visitor):
     address = link(server)
     person = visitor()

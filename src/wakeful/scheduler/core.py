@@ -70,6 +70,7 @@ class Wiring(NamedTuple):
     default_zone: Callable[[], str]
     viewpoint: Callable[[], Viewpoint]
     hidden_kinds: tuple[str, ...]  # those that listings and counts leave out unless requested
+    admin_kinds: tuple[str, ...]  # those whose jobs only callers with full rights write over the network
     kinds_apart: tuple[str, ...]  # those whose jobs have owners that are not tokens
 
     @property
@@ -151,6 +152,7 @@ class Core:
             self._default_zone,
             self._viewpoint,
             self.hidden_kinds,
+            self._kinds.for_admins(),
             self._kinds.apart(),
         )
 

@@ -88,6 +88,10 @@ class Asked(NamedTuple):
         """Whether buttons are shown; the API decides for itself."""
         return self.caller.may("operator")
 
+    def may_write(self, kind: str) -> bool:
+        """Whether buttons that change or remove a job of this kind are shown."""
+        return self.may_act and (self.is_admin or kind not in self.scheduler.server_side.admin_kinds)
+
     @property
     def is_admin(self) -> bool:
         return self.caller.may("admin")
