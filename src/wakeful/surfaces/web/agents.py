@@ -71,7 +71,7 @@ async def one(asked: Asked) -> dict[str, Any]:
         words = {name: trigger_of(pair[0].trigger).brief() for name, pair in found.items() if pair is not None}
         return {name: sparkline(last[text]) for name, text in numbers.items()}, words
 
-    drawings, words = await asked.scheduler.look(work)
+    drawings, words = await asked.scheduler.read(work)
     beat = agent["heartbeat"]["job"] if agent["heartbeat"] else None
     beats = await asked.scheduler.get_run_log(wake_job(agent["name"]), limit=BEATS) if beat is not None else []
     return {

@@ -50,7 +50,7 @@ async def form(asked: Asked) -> dict[str, Any]:
             "options": dict.fromkeys(OPTIONS, ""), "helps": helps(), "examples": OPTIONS, "is_timed": True,
             "managed": None,
         }  # fmt: skip
-    shown = job_shape(job, asked.caller, asked.scheduler.default_zone)["payload"]
+    shown = job_shape(job, asked.caller, asked.scheduler.host.default_zone)["payload"]
     return {
         "job": job,
         "kind": job.kind,
@@ -95,14 +95,14 @@ async def preview(asked: Asked) -> dict[str, Any]:
         trigger = when(words)
     except SchedulerError as error:
         return {**nothing, "error": str(error)}
-    ahead = await asked.scheduler.look(lambda tx: _ahead(tx, trigger, job, asked))
-    zone = trigger.resolved(asked.times.now, asked.scheduler.default_zone).own_zone
+    ahead = await asked.scheduler.read(lambda tx: _ahead(tx, trigger, job, asked))
+    zone = trigger.resolved(asked.times.now, asked.scheduler.host.default_zone).own_zone
     return {**nothing, "ahead": ahead, "data": json.dumps(ahead.trigger), "zone": zone}
 
 
 def _ahead(tx: Transaction, trigger: Trigger, job: Job | None, asked: Asked) -> Any:
     last = lately(tx, [job.id])[job.id] if job is not None else None
-    return look_ahead(tx, trigger, asked.scheduler.default_zone, last)
+    return look_ahead(tx, trigger, asked.scheduler.host.default_zone, last)
 
 
 page = Page(

@@ -30,7 +30,7 @@ async def alerts(asked: Asked) -> dict[str, Any]:
     def work(tx: Transaction) -> list[Alert]:
         return alert_views(tx, tx.alerts.latest(SHOWN + 1, before=before, open_only=not everything))
 
-    found = await asked.scheduler.look(work)
+    found = await asked.scheduler.read(work)
     older = {**({"all": "1"} if everything else {}), "cursor": found[SHOWN - 1].id} if len(found) > SHOWN else None
     return {
         "alerts": [(alert, question_of(alert)) for alert in found[:SHOWN]],
@@ -54,7 +54,7 @@ alerts_page = Page(
 
 async def monitors(asked: Asked) -> dict[str, Any]:
     wanted = JobFilter(kind="monitor", after=asked.query.get("cursor") or None, limit=SHOWN + 1)
-    jobs = await asked.scheduler.look(lambda tx: job_views(tx, tx.jobs.matching(wanted)))
+    jobs = await asked.scheduler.read(lambda tx: job_views(tx, tx.jobs.matching(wanted)))
     shown = [(job, job.monitor, MONITORS[job.monitor["state"]]) for job in jobs[:SHOWN] if job.monitor is not None]
     more = f"/monitors?{urlencode({'cursor': jobs[SHOWN - 1].name})}" if len(jobs) > SHOWN else None
     return {"monitors": shown, "more": more}

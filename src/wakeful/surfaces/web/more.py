@@ -16,7 +16,7 @@ SHOWN = 20
 async def actions(asked: Asked) -> dict[str, Any]:
     """What people and programs did last, and what of it can be undone."""
     found = await asked.scheduler.server_side.list_actions(None, SHOWN)
-    return {"actions": found, "about": await asked.scheduler.look(lambda tx: about(tx, found))}
+    return {"actions": found, "about": await asked.scheduler.read(lambda tx: about(tx, found))}
 
 
 def about(tx: Transaction, found: Sequence[Action]) -> dict[str, str]:

@@ -43,7 +43,7 @@ async def _near(given: Asked, kind: str) -> list[str]:
     """Names that are spelled nearly like the one in the address."""
     name = next(iter(given.path.values()), "")
     if kind == "jobs":
-        return await given.scheduler.look(lambda tx: near_names(tx, name))
+        return await given.scheduler.read(lambda tx: near_names(tx, name))
     if kind == "agents":
         return get_close_matches(name, [agent["name"] for agent in await given.scheduler.agents.list()])
     if kind == "workflows":
