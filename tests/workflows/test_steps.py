@@ -254,6 +254,35 @@ def test_a_step_over_its_time_may_have_happened_and_its_thread_is_waited_for():
         assert shop.ledger == [("label", 1)]
 
 
+def test_a_step_that_was_cut_off_says_why_and_a_settled_one_has_no_error():
+    async def work(seconds):
+        await asyncio.sleep(seconds)
+
+    workflow = Workflow("shop")
+
+    @workflow.on("orders", on_failure="park", timeout="5m")
+    async def ship(ctx, event):
+        await asyncio.gather(
+            ctx.step("late", work, 60, timeout="30s"), ctx.step("beside", work, 20), return_exceptions=True
+        )
+        await ctx.step("last", work, 600, timeout="10m")
+
+    with WorkflowTest(workflow) as test:
+
+        def shown():
+            return [(step["name"], step["status"], step["error"]) for step in test.runs()[-1]["steps"]]
+
+        test.publish("orders")
+        test.advance("1m")
+        assert shown() == [("late", "uncertain", "it took longer than 30s"), ("beside", "done", None)]
+        test.settle("happened")
+        test.advance("1m")
+        assert shown() == [("late", "done", None), ("beside", "done", None), ("last", "running", None)]
+        test.advance("5m")
+        assert shown()[2] == ("last", "uncertain", "it was cancelled before it had ended")
+        assert test.parked()[0]["error"].startswith("It is not known whether the step 'last' happened")
+
+
 def test_a_name_is_used_once_in_a_run():
     workflow = Workflow("shop")
     done = []

@@ -23,7 +23,7 @@ from wakeful.domains.workflows.steps.ending import Failure
 from wakeful.domains.workflows.steps.failures import RemovedStep, StepFailed, StepUncertain
 from wakeful.domains.workflows.steps.known_names import calls_step
 from wakeful.domains.workflows.steps.rules import Fate, fate
-from wakeful.domains.workflows.steps.tables import StepRow
+from wakeful.domains.workflows.steps.tables import UNCERTAIN, StepRow
 from wakeful.domains.workflows.steps.taking import Keyed, Taken, Untaken, Wanting, take, taken_before
 from wakeful.domains.workflows.steps.together import Together
 from wakeful.domains.workflows.steps.words import no_such_step, uncertain_step
@@ -214,7 +214,7 @@ class StepAttempt(Attempt):
             return await super()._fail(error, place)
         if isinstance(error, ApprovalNeeded):
             await self._question_person(error)
-        failure = self._judge(error, place)
+        failure = self._judge(error, place)._replace(cuts=self._cuts())
         row = self._row
         try:
             await self._store(lambda tx, context: ending.task_failed(tx, context, row, failure))
@@ -245,6 +245,11 @@ class StepAttempt(Attempt):
         except Fenced:
             raise Noop("another node took this run over") from None
         raise error
+
+    def _cuts(self) -> dict[str, str]:
+        """Why steps of this attempt were cut off, where that is known."""
+        known = self._ctx.known.values() if isinstance(self._ctx, StepContext) else ()
+        return {step.name: step.error for step in known if step.status == UNCERTAIN and step.error is not None}
 
     def _judge(self, error: BaseException, place: Place) -> Failure:
         """What the error means for the event."""
