@@ -382,6 +382,40 @@ def test_functions_of_apscheduler_are_called_by_reference():
     assert found["paused"].job["enabled"] is False
 
 
+CELERY = """
+app = Celery("shop")
+MORE = {"more": {"task": "t.more", "schedule": timedelta(minutes=5)}}
+app.conf.update(timezone="Asia/Tokyo", beat_schedule={
+    "days": {"task": "t.days", "schedule": crontab(minute=0, hour=7, day_of_week="sunday,Wed")}, **MORE,
+})
+app.conf.beat_schedule["late"] = {"task": "t.late", "schedule": 5}
+app.conf.beat_schedule.update({"later": {"task": "t.later", "schedule": 6}})
+
+@app.on_after_configure.connect
+def set_up(sender, **kwargs):
+    sender.add_periodic_task(10.0, test.s("hello"), name="hello")
+"""
+
+
+@pytest.mark.promise("X10")
+def test_every_way_to_write_a_beat_schedule_is_read_or_refused():
+    found = {one.found.name: one for one in check(read_module("tasks.py", CELERY), TERMS).entries}
+    assert {name: (one.job.get("cron"), one.job.get("every")) for name, one in found.items()} == {
+        "days": ("0 7 * * sun,wed", None), "more": (None, "5m"), "late": (None, "5s"), "later": (None, "6s"),
+        "hello": (None, None),
+    }  # fmt: skip
+    assert found["days"].job["timezone"] == "Asia/Tokyo"
+    assert "add_periodic_task" in found["hello"].found.refused
+
+
+def test_maps_of_celery_that_are_part_of_each_other_come_to_an_end():
+    for text in ("A = {**B}\nB = {**A}\nbeat_schedule = A\n", "beat_schedule = {}\n"):
+        assert all(one.refused for one in read_module("tasks.py", text).entries)
+    parts = [f"M{number} = {{{f'**M{number - 1}, ' * 100}}}" for number in range(1, 5)]
+    with pytest.raises(Unreadable, match="more than 10,000"):
+        read_module("tasks.py", "\n".join(["M0 = {'a': 1}", *parts, "beat_schedule = M4"]))
+
+
 def test_tasks_of_celery_are_sent_by_its_own_program():
     found = jobs_of("celerybeat")
     assert found["monday-morning"].job == {
