@@ -12,7 +12,7 @@ from wakeful.domains.agents import Reply, kept_session
 from wakeful.domains.agents.budgets import spending
 from wakeful.domains.agents.budgets.rules import Charge
 from wakeful.domains.agents.budgets.tables import Budgets, Reservation
-from wakeful.domains.agents.sources import desk
+from wakeful.domains.agents.sources import claims
 from wakeful.domains.agents.sources.source import Lost
 from wakeful.domains.agents.tables import AgentTables, WorkItem
 from wakeful.domains.agents.work import NewItem, add_item, claim_item, list_items
@@ -114,7 +114,7 @@ async def test_a_claim_that_the_source_gave_to_another_is_no_attempt(scene, agen
             owner = tx.jobs.by_name("a.wake")[0].id
             item = WorkItem(5, "a", "Roof", None, "x", 0, "claimed", 7, 3, tx.now, None, "directory:/x", "{}", 1)
             tx.of(AgentTables).add_item(item, owner)
-            desk._not_ours(tx, item, Lost())
+            claims._not_ours(tx, item, Lost())
             left = tx.of(AgentTables).item(5)
             return left.status, left.attempts, left.held, left.mark
 

@@ -8,7 +8,7 @@ from tests.agents.virtual_agents import PLACE, agent
 from tests.kernel.scene import at, virtual
 from wakeful import Every
 from wakeful.config.entries import KEYS, MODIFIERS, OPTIONS, RHYTHMS
-from wakeful.domains.agents.added import added_schedule
+from wakeful.domains.agents.ad_hoc_schedules import added_schedule
 from wakeful.domains.agents.agents_file import entries_of
 from wakeful.domains.agents.configuration import AgentSchedule
 from wakeful.domains.agents.schedule_options import READ_BY_AGENTS, asking_options, limit_ms

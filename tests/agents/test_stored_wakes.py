@@ -16,8 +16,8 @@ from wakeful.domains.agents.admitting import admit
 from wakeful.domains.agents.budgets.rules import Caps, Limits
 from wakeful.domains.agents.budgets.spending import refuse_start, settle, store_limits
 from wakeful.domains.agents.budgets.tables import Budgets, Reservation
+from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.hops import Sender
-from wakeful.domains.agents.inherited import whole_payload
 from wakeful.domains.agents.limits.holding import meet_limit
 from wakeful.domains.agents.replies.routing import send_reply
 from wakeful.domains.agents.tables import AgentTables
@@ -289,7 +289,7 @@ async def test_a_schedule_beside_the_file_is_bound_by_what_its_agent_may(scene, 
         own = agent(budget={"runs_per_day": 2}, untrusted={"session": "ephemeral"}, deliver="none")
         await scheduler.agents.apply({"a": own})
         bare = {"does": "ask", "agent": "a", "schedule": "more", "prompt": "x"}
-        found = await scheduler.look(lambda tx: whole_payload(tx, bare))
+        found = await scheduler.look(lambda tx: effective_payload(tx, bare))
         assert found["budget"] == {"runs_per_day": 2}
         assert found["untrusted"]["session"] == "ephemeral"
         assert (list(found["runner"]), found["deliver"]) == (["python"], "none")

@@ -11,7 +11,7 @@ from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN
 from wakeful.kernel.kinds import Kind
 from wakeful.kernel.rules.parking import HOLD
-from wakeful.kernel.views.standing import standing
+from wakeful.kernel.views.verdict_facts import standing
 from wakeful.store.owners import Owned
 
 ADA = Rights("ada", via="cli")

@@ -19,8 +19,8 @@ from wakeful.kernel.rules.ledger import (
 )
 from wakeful.kernel.rules.passing import BELOW_FLOOR, PAUSED
 from wakeful.kernel.rules.policy import FLOOR_MS, trigger_text
-from wakeful.kernel.rules.reigns import Reigns
-from wakeful.kernel.views import standing as standing_view
+from wakeful.kernel.rules.trigger_history import TriggerHistory
+from wakeful.kernel.views import verdict_facts
 from wakeful.kernel.views.ledger import ledger_of_all
 from wakeful.store.records import JobState
 from wakeful.store.stretches import KEPT_FROM, RAN, Span, Stretch
@@ -32,7 +32,7 @@ HOURLY = trigger_text(Every("1h").resolved(0, "UTC"))
 
 def account(after, until, **state):
     known = JobState.new(1)._replace(**state)
-    return Account(known, Reigns([], HOURLY), HOURLY, 0, Span(after, until), until)
+    return Account(known, TriggerHistory([], HOURLY), HOURLY, 0, Span(after, until), until)
 
 
 def test_attempts_of_which_the_first_was_pruned_say_what_was_kept_of_the_slot():
@@ -87,7 +87,7 @@ async def test_a_ledger_begins_where_the_records_begin(scene):
 @pytest.mark.promise("X26")
 @virtual
 async def test_a_process_that_runs_one_job_is_no_server_and_many_runs_are_said_to_be_more(scene, monkeypatch):
-    monkeypatch.setattr(standing_view, "COUNTED", 2)
+    monkeypatch.setattr(verdict_facts, "COUNTED", 2)
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("a", Every("1h"))
         await scheduler.start()
@@ -95,7 +95,7 @@ async def test_a_process_that_runs_one_job_is_no_server_and_many_runs_are_said_t
 
         def facts(tx, node):
             seen = Seen(holder={"node": node})
-            return standing_view.standing(tx, "UTC", seen, 0)
+            return verdict_facts.standing(tx, "UTC", seen, 0)
 
         alone, served = [await scheduler.look(lambda tx, n=node: facts(tx, n)) for node in (f"{LONE_RUN}1", "host")]
         if await scheduler.look(lambda tx: tx.exclusive):

@@ -8,7 +8,7 @@ from tests.kernel.scene import at, virtual
 from wakeful import Cron, Every, Manual, NewJob, Once, Ping, Retention, TransientError, Wait
 from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.kernel.rules.steadiness import fails_often
-from wakeful.kernel.views import standing
+from wakeful.kernel.views import verdict_facts
 
 pytestmark = pytest.mark.promise("X26")
 HOURS = 3_600_000
@@ -180,7 +180,7 @@ async def test_the_next_start_is_found_behind_retries_of_jobs_that_have_no_times
 
 @virtual
 async def test_what_failed_since_midnight_is_counted_whole_and_never_goes_down(scene, monkeypatch):
-    monkeypatch.setattr(standing, "COUNTED", 20)
+    monkeypatch.setattr(verdict_facts, "COUNTED", 20)
     scene.act = failing_at(*range(30))
     keep = Retention(runs_per_job=5, check_every=5)
     async with scene.scheduler(retention=keep) as scheduler:
@@ -190,12 +190,12 @@ async def test_what_failed_since_midnight_is_counted_whole_and_never_goes_down(s
         seen = []
         for hour in range(1, 23):
             await scene.until(at(hour, 5))
-            facts = await scheduler.look(lambda tx: standing.standing(tx, "UTC", scheduler._seen(), 10**9))
+            facts = await scheduler.look(lambda tx: verdict_facts.standing(tx, "UTC", scheduler._seen(), 10**9))
             assert facts.runs >= min(20, sum(run.due_at >= at(0) for run in scene.runs)) or facts.more_runs
             seen.append(facts.failed)
         assert len(await scheduler.get_run_log("a", limit=1000)) < 20, "some were pruned"
         assert seen == sorted(seen)
         assert seen[-1] == 30 + 5, "of both, of which one was disabled"
         await scene.until(at(1, days=1))
-        facts = await scheduler.look(lambda tx: standing.standing(tx, "UTC", scheduler._seen(), 10**9))
+        facts = await scheduler.look(lambda tx: verdict_facts.standing(tx, "UTC", scheduler._seen(), 10**9))
         assert facts.failed == 0, "a new day"

@@ -8,8 +8,8 @@ import typer
 
 from tests.sample.tables import Letters
 from wakeful.console.opening import change, read
-from wakeful.console.place import Db, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, chosen
 
 app = typer.Typer(help="Letters and stamps.")
 

@@ -6,7 +6,7 @@ from tests.simulation.invariants import Broken, Connection, Row
 from wakeful.ids import first_id_at
 from wakeful.kernel.cluster.nodes import Seen
 from wakeful.kernel.rules.verdict import judge
-from wakeful.kernel.views.standing import standing
+from wakeful.kernel.views.verdict_facts import standing
 from wakeful.store.interface import Transaction
 
 FAILED = ("error", "timeout", "crashed")

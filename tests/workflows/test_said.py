@@ -11,7 +11,7 @@ from wakeful import Every, ScheduleTriggerError, TransientError, ids
 from wakeful.domains.workflows import views
 from wakeful.domains.workflows.draining import drain
 from wakeful.domains.workflows.input_actions import skip
-from wakeful.domains.workflows.topics.story import explain_event, explain_input
+from wakeful.domains.workflows.topics.explanation import explain_event, explain_input
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.domains.workflows.words import still_waits
 from wakeful.errors import InvalidJob, NotFound

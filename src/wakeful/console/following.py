@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from wakeful import ids
 from wakeful.clock import sleep
-from wakeful.console.saying import say
+from wakeful.console.output import say
 from wakeful.console.tables import print_json
 from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.kernel.model.run import Run

@@ -16,8 +16,8 @@ from wakeful.kernel.domain import load
 from wakeful.kernel.model.job import Job
 from wakeful.routing.auth import Caller
 from wakeful.routing.idempotency import Answer, answer, respond
+from wakeful.routing.rendering import job_shape
 from wakeful.routing.settings import ServerSettings
-from wakeful.routing.shapes import job_shape
 from wakeful.scheduler import Scheduler
 
 _SECRETS = {kind: secrets for domain in domains() for kind, secrets in domain.job_secrets.items()}

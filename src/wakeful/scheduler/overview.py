@@ -147,7 +147,7 @@ class Overview(Core):
         'All well. ...'
         """
         from wakeful.kernel.rules.verdict import Facts, judge
-        from wakeful.kernel.views.standing import standing
+        from wakeful.kernel.views.verdict_facts import standing
 
         zone, seen = self._default_zone(), self._seen()
         try:

@@ -50,8 +50,8 @@ class Facts(Verbs):
 
     def listens_in_vain(self) -> bool:
         """Whether this process tries to hear of others at once, and cannot."""
-        floor = self._session.floor
-        return floor is not None and floor.listens_in_vain
+        watermark = self._session.watermark
+        return watermark is not None and watermark.listens_in_vain
 
     def oldest_transaction(self) -> OldTransaction | None:
         """The transaction that has kept the database from cleaning up for longest, as far as we may see."""

@@ -11,17 +11,17 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
-from wakeful.domains.agents.asking import AgentKind
 from wakeful.domains.agents.budgets.rules import COST_PER_DAY, given_limits
 from wakeful.domains.agents.budgets.spending import DEFAULT, FACT, store_limits
+from wakeful.domains.agents.handler import AgentKind
 from wakeful.domains.agents.limits.holding import clear_limit, shown_limits
 from wakeful.domains.agents.naming import AGENT, shared_session
+from wakeful.domains.agents.pausing import pause_agent, resume_agent
 from wakeful.domains.agents.questions import prepared
 from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.agents.views import agent_view, agent_views
 from wakeful.domains.agents.wakes import Requested, add_event, find_agent, request_wake, wake_unless_disabled
 from wakeful.domains.agents.waking import EVENT_LABEL
-from wakeful.domains.agents.whole import pause_agent, resume_agent
 from wakeful.errors import InvalidJob, JobExists
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import pausing

@@ -10,11 +10,11 @@ import typer
 
 from wakeful.console.confirming import ask_before_final
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.humanize import ago, count, moment_words
 from wakeful.console.opening import change, now_ms, read, server_of
-from wakeful.console.place import ConfigFile, Db, Place, chosen, nearest_config
-from wakeful.console.saying import say, say_text
+from wakeful.console.output import say, say_text
+from wakeful.console.store_location import ConfigFile, Db, StoreLocation, chosen, nearest_config
 from wakeful.console.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
-from wakeful.console.words import ago, count, moment_words
 from wakeful.console.zones import shown_zone
 from wakeful.domains.delivery import outbox
 from wakeful.domains.delivery.chat import commands as chat_commands
@@ -108,7 +108,7 @@ def show(ctx: typer.Context, *, ref: Id, as_json: Json = False, db: Db = None) -
     show_delivery(chosen(ctx, db), ref, as_json=as_json)
 
 
-def show_delivery(place: Place, ref: str, *, as_json: bool) -> None:
+def show_delivery(place: StoreLocation, ref: str, *, as_json: bool) -> None:
     """Print a delivery."""
     number = delivery_number(ref)
     found = change(place, lambda scheduler: scheduler.look(lambda tx: get_delivery(tx, number)))
@@ -157,7 +157,7 @@ def requeue(
     requeue_messages(chosen(ctx, db), ref, as_json=as_json)
 
 
-def requeue_messages(place: Place, ref: str | None, *, as_json: bool) -> None:
+def requeue_messages(place: StoreLocation, ref: str | None, *, as_json: bool) -> None:
     """Send one message again, or every one that failed."""
 
     async def work(scheduler: Scheduler) -> tuple[int, bool]:
@@ -181,7 +181,7 @@ def requeue_messages(place: Place, ref: str | None, *, as_json: bool) -> None:
         say_note(f"No server is running on {place}: nothing is sent until one does (wakeful serve).")
 
 
-def cancel_message(place: Place, ref: str, *, yes: bool, as_json: bool) -> None:
+def cancel_message(place: StoreLocation, ref: str, *, yes: bool, as_json: bool) -> None:
     """Do not send a message that waits or failed."""
     ask_before_final(f"{ref} will not be sent.", yes=yes)
     number = delivery_number(ref)

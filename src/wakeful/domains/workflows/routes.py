@@ -30,7 +30,7 @@ from wakeful.routing.auth import Operator, Viewer
 from wakeful.routing.idempotency import answer, respond, undoable
 from wakeful.routing.paging import LIMIT, Cursor, Limit, Page
 from wakeful.routing.problems import answers
-from wakeful.routing.shapes import trace_for
+from wakeful.routing.rendering import trace_for
 from wakeful.routing.wiring import Sched
 
 if TYPE_CHECKING:

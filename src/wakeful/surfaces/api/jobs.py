@@ -33,8 +33,8 @@ from wakeful.routing.models import (
 )
 from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, cursor_of, page, page_answer, read_cursor
 from wakeful.routing.problems import ApiError, answers
+from wakeful.routing.rendering import job_shape, local, run_shape, zone_of
 from wakeful.routing.rights import Allowed, Editor
-from wakeful.routing.shapes import job_shape, local, run_shape, zone_of
 from wakeful.routing.wiring import Sched, Settings
 from wakeful.scheduler import Scheduler
 from wakeful.store.jobs import JobFilter

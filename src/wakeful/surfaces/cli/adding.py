@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from wakeful import Job, Scheduler
-from wakeful.console.acting import rights_here
+from wakeful.console.caller import rights_here
 from wakeful.console.confirming import Yes, ask_before_final
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.finding import job_named
+from wakeful.console.humanize import need_seconds, next_times, relative, stamp, zone_of
 from wakeful.console.opening import change, now, now_ms, server_of
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Json, print_json
-from wakeful.console.words import need_seconds, next_times, relative, stamp, zone_of
 from wakeful.console.zones import default_zone, shown_zone
 from wakeful.domains.agents.naming import AGENT
 from wakeful.domains.monitors import MONITOR, rotate_key
@@ -110,7 +110,7 @@ def _new_job(name: str, definition: Definition, argv: list[str] | None, zone: st
     assert data is not None  # noqa: S101 - required here
     trigger, options = trigger_from_data(data), job_options(definition)
     if agent is not None:
-        from wakeful.domains.agents.added import added_schedule  # loads much of what agents are
+        from wakeful.domains.agents.ad_hoc_schedules import added_schedule  # loads much of what agents are
 
         prompt = definition.get("prompt")
         full = agent_job_name(agent, name)
@@ -275,7 +275,7 @@ def differences(before: Job, after: Job) -> list[str]:
     return found
 
 
-def _report(done: Written, place: Place, *, as_json: bool) -> None:
+def _report(done: Written, place: StoreLocation, *, as_json: bool) -> None:
     job, server = done.job, done.server
     times, warnings = next_times(job, SHOWN), warnings_about(job, done.missing)
     warnings += [done.undone] if done.undone is not None else []

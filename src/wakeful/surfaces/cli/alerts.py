@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful import Scheduler, ids
-from wakeful.console.acting import rights_here, say_undo
+from wakeful.console.caller import rights_here, say_undo
+from wakeful.console.humanize import ahead, brief, count, need_seconds, relative, stamp
 from wakeful.console.opening import change, now_ms, read
-from wakeful.console.place import Db, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
-from wakeful.console.words import ahead, brief, count, need_seconds, relative, stamp
 from wakeful.console.zones import shown_zone
 from wakeful.domains.alerts import Snoozed, snooze
 from wakeful.errors import AlertNotFound, JobNotFound

@@ -11,12 +11,12 @@ import typer
 
 from wakeful import Scheduler
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.humanize import count, money, stamp
+from wakeful.console.humanize import span as length_of
 from wakeful.console.opening import change, now, now_ms, read
-from wakeful.console.place import ConfigFile, Db, Place, chosen, given_store, place_beside
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import ConfigFile, Db, StoreLocation, chosen, given_store, place_beside
 from wakeful.console.tables import Column, Json, JsonParts, print_json, print_sentence, print_table
-from wakeful.console.words import count, money, stamp
-from wakeful.console.words import span as length_of
 from wakeful.console.zones import shown_zone, usable_zone
 from wakeful.errors import IntervalParseError
 from wakeful.surfaces.cli.app import TIME, app
@@ -173,7 +173,7 @@ def read_span(text: str) -> int:
     return length
 
 
-def _place(ctx: typer.Context, config: Path | None, db: str | None) -> tuple[Place, Loaded | None]:
+def _place(ctx: typer.Context, config: Path | None, db: str | None) -> tuple[StoreLocation, Loaded | None]:
     """The store, and the file that is to be applied to the copy, if one was named."""
     if config is None:
         return chosen(ctx, db), None
@@ -183,7 +183,7 @@ def _place(ctx: typer.Context, config: Path | None, db: str | None) -> tuple[Pla
     return place_beside(config, given_store(ctx, db), os.environ, Path.cwd()), load(config, needs=needs)
 
 
-def setup_of(place: Place, loaded: Loaded | None) -> Setup:
+def setup_of(place: StoreLocation, loaded: Loaded | None) -> Setup:
     """The settings of the server that would run the store: those of its file."""
     from wakeful.foresight.question import Setup
 
@@ -203,7 +203,7 @@ def setup_of(place: Place, loaded: Loaded | None) -> Setup:
     )
 
 
-def copy_of(place: Place) -> Snapshot:
+def copy_of(place: StoreLocation) -> Snapshot:
     """What the store holds now; nothing where there is none yet."""
     from wakeful.foresight.snapshot import empty_snapshot, take_snapshot
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import typer
 
 from wakeful import Job, Scheduler, Verdict
+from wakeful.console.humanize import ahead, brief, count, moment_words, relative, zone_of
 from wakeful.console.opening import now_ms, read, server_of
-from wakeful.console.place import Db, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Json, print_facts, print_json, print_sentence
-from wakeful.console.words import ahead, brief, count, moment_words, relative, zone_of
 from wakeful.console.zones import shown_zone
 from wakeful.domains.agents.budgets.spending import fleet_today
 from wakeful.kernel.rules.holding import hold_of

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful import Job, Run, Scheduler
-from wakeful.console.acting import rights_here, say_undo
+from wakeful.console.caller import rights_here, say_undo
 from wakeful.console.confirming import Yes, ask_before
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.finding import Ref, job_named, job_or_run, offered_by_id
+from wakeful.console.humanize import ago, ahead, brief, count, need_seconds, next_times, relative, stamp, zone_of
 from wakeful.console.opening import change, now_ms, read
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
-from wakeful.console.words import ago, ahead, brief, count, need_seconds, next_times, relative, stamp, zone_of
 from wakeful.console.zones import shown_zone, zones_of_runs
 from wakeful.domains import hidden_kinds
 from wakeful.kernel.model.job import job_views
@@ -205,7 +205,7 @@ def next_start(job: Job, now: int, zone: tzinfo, *, exact: bool = False) -> tupl
     return ahead(ms, now), brief(ms, zone_of(job, zone), now, exact=exact)
 
 
-def _nothing(place: Place, *, filtered: bool) -> str:
+def _nothing(place: StoreLocation, *, filtered: bool) -> str:
     if not place.exists:
         return f"No jobs: there is no store at {place} yet. Add one: wakeful add NAME --every 1h -- COMMAND"
     return f"No {'such ' if filtered else ''}jobs in {place}."

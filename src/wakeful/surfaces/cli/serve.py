@@ -23,10 +23,10 @@ import typer
 
 from wakeful import Scheduler
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.humanize import count
 from wakeful.console.opening import is_lone_run
-from wakeful.console.place import ConfigFile, Db, given_store, nearest_config, place_beside
-from wakeful.console.saying import JsonFormatter, log_to
-from wakeful.console.words import count
+from wakeful.console.output import JsonFormatter, log_to
+from wakeful.console.store_location import ConfigFile, Db, given_store, nearest_config, place_beside
 from wakeful.errors import InvalidSetting, SchedulerShutdownError, StoreLocked
 from wakeful.surfaces.cli.app import SERVER, app
 from wakeful.surfaces.cli.linking import new_link

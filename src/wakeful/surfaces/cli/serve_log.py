@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from wakeful import Event, Run, Scheduler
-from wakeful.console.words import count, plain, span
+from wakeful.console.humanize import count, plain, span
 from wakeful.kernel.rules.outcome import with_type
 
 if TYPE_CHECKING:

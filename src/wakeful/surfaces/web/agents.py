@@ -10,8 +10,8 @@ from wakeful.domains.agents.naming import wake_job
 from wakeful.kernel.views.lately import lately
 from wakeful.store.interface import Transaction
 from wakeful.surfaces.web.drawings.bars import meter, sparkline
+from wakeful.surfaces.web.marks import Look, look_of_run
 from wakeful.surfaces.web.pages import Asked, Page, Region
-from wakeful.surfaces.web.shapes import Look, look_of_run
 
 BEATS = 48  # so many are drawn
 LOOKS = {

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from wakeful.domains.delivery.tables import Wanted
 from wakeful.domains.delivery.views import delivery_number, get_delivery, list_connectors, list_deliveries
+from wakeful.surfaces.web.marks import Look
 from wakeful.surfaces.web.pages import Asked, Page, Region, command
-from wakeful.surfaces.web.shapes import Look
 
 SHOWN = 50
 LOOKS = {

@@ -11,7 +11,7 @@ from wakeful.kernel.model.job import Job
 from wakeful.kernel.rules import option_fields
 from wakeful.kernel.views.lately import lately
 from wakeful.kernel.views.scheduled_ahead import look_ahead
-from wakeful.routing.shapes import job_shape
+from wakeful.routing.rendering import job_shape
 from wakeful.store.interface import Transaction
 from wakeful.surfaces.web.pages import Asked, Page, Region
 from wakeful.triggers import Trigger

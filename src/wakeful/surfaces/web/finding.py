@@ -10,8 +10,8 @@ from wakeful.kernel.model.run import Run, run_views
 from wakeful.kernel.views.nearness import near_names
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import JobFilter
+from wakeful.surfaces.web.marks import look_of_job, look_of_run
 from wakeful.surfaces.web.pages import Asked, Page, Region
-from wakeful.surfaces.web.shapes import look_of_job, look_of_run
 
 SHOWN = 8
 PLACES = {

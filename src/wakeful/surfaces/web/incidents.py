@@ -6,8 +6,8 @@ from typing import Any
 
 from wakeful.kernel.model.job import job_views
 from wakeful.store.listing import JobFilter
+from wakeful.surfaces.web.marks import Look
 from wakeful.surfaces.web.pages import Asked, Page, Region
-from wakeful.surfaces.web.shapes import Look
 
 SHOWN = 100
 MONITORS = {

@@ -14,14 +14,14 @@ from wakeful.kernel.views.actions import action_view
 from wakeful.kernel.views.history import stats
 from wakeful.kernel.views.reasons import REASONS
 from wakeful.kernel.views.slots import WHY
-from wakeful.routing.shapes import job_shape
+from wakeful.routing.rendering import job_shape
 from wakeful.store.interface import Transaction
 from wakeful.store.runs import RunFilter
 from wakeful.store.stretches import Span, Stretch
 from wakeful.surfaces.web.drawings.bars import durations, ledger_bar
+from wakeful.surfaces.web.marks import look_of_job, look_of_run
 from wakeful.surfaces.web.pages import Asked, Page, Region
 from wakeful.surfaces.web.runs import late, took
-from wakeful.surfaces.web.shapes import look_of_job, look_of_run
 from wakeful.triggers.moments import read_moment, to_ms
 
 DAY_MS = 86_400_000

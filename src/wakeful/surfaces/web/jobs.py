@@ -14,9 +14,9 @@ from wakeful.store.interface import Transaction
 from wakeful.store.listing import JobFilter
 from wakeful.store.runs import RunFilter
 from wakeful.surfaces.web.drawings.bars import sparkline
+from wakeful.surfaces.web.marks import look_of_job
 from wakeful.surfaces.web.pages import Asked, Page, Region, command
 from wakeful.surfaces.web.remembering import Remembered
-from wakeful.surfaces.web.shapes import look_of_job
 
 SHOWN = 50
 AGENTS_LISTED = 200

@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from wakeful.kernel.views.events import STREAMS
 from wakeful.surfaces.web.drawings.bars import meter
+from wakeful.surfaces.web.marks import Look
 from wakeful.surfaces.web.pages import Asked, Page, Region
-from wakeful.surfaces.web.shapes import Look
 
 LANES_SHOWN = 50
 LOOKS = {

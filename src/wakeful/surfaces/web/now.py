@@ -26,10 +26,10 @@ from wakeful.store.runs import RunFilter
 from wakeful.surfaces.web.deliveries import look_of as look_of_delivery
 from wakeful.surfaces.web.drawings.bars import meter
 from wakeful.surfaces.web.drawings.timeline import draw_back, draw_head, draw_row
+from wakeful.surfaces.web.marks import look_of_job
 from wakeful.surfaces.web.pages import Asked, Page, Region
 from wakeful.surfaces.web.remembering import Remembered
 from wakeful.surfaces.web.rendering import Times, span
-from wakeful.surfaces.web.shapes import look_of_job
 from wakeful.triggers import to_ms
 
 LEDGERS: Remembered[tuple[Tally, list[Band]]] = Remembered()

@@ -13,7 +13,7 @@ from markupsafe import Markup, escape
 
 from wakeful.counting import counted
 from wakeful.surfaces.web.assets import address
-from wakeful.surfaces.web.shapes import said
+from wakeful.surfaces.web.marks import said
 from wakeful.triggers.moments import from_ms, iso, to_ms
 from wakeful.triggers.zones import place_named
 

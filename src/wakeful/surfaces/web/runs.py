@@ -10,13 +10,13 @@ from urllib.parse import urlencode
 from wakeful import ids
 from wakeful.kernel.model.job import Run
 from wakeful.kernel.model.run import run_views
-from wakeful.routing.shapes import trace_for
+from wakeful.routing.rendering import trace_for
 from wakeful.store.interface import Transaction
 from wakeful.store.runs import RunFilter
 from wakeful.surfaces.api.run_logs import tail_of
+from wakeful.surfaces.web.marks import OPEN, OUTCOMES, look_of_run
 from wakeful.surfaces.web.pages import Asked, Page, Region, command
 from wakeful.surfaces.web.rendering import ansi
-from wakeful.surfaces.web.shapes import OPEN, OUTCOMES, look_of_run
 from wakeful.threads import room
 from wakeful.triggers import to_ms
 

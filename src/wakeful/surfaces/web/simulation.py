@@ -14,11 +14,11 @@ from wakeful.foresight.recording import SimulatedRun
 from wakeful.foresight.simulating import Simulation
 from wakeful.kernel.views.timeline import Band, Mark, Row, Timeline, timeline
 from wakeful.surfaces.web.drawings.timeline import draw_back, draw_head, draw_row
+from wakeful.surfaces.web.marks import look_of_job
 from wakeful.surfaces.web.now import ticks_of
 from wakeful.surfaces.web.pages import Asked, Page, Region
 from wakeful.surfaces.web.remembering import Remembered
 from wakeful.surfaces.web.rendering import money, number
-from wakeful.surfaces.web.shapes import look_of_job
 from wakeful.triggers.durations import interval_ms
 
 DAY_MS = 86_400_000

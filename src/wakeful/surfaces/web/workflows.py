@@ -6,8 +6,8 @@ import json
 import shlex
 from typing import Any
 
+from wakeful.surfaces.web.marks import Look
 from wakeful.surfaces.web.pages import Asked, Page, Region
-from wakeful.surfaces.web.shapes import Look
 
 LOOKS = {
     "running": Look("active", "run", "Running"),

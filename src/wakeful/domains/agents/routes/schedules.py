@@ -27,8 +27,8 @@ from wakeful.routing import addresses
 from wakeful.routing.auth import Anyone
 from wakeful.routing.idempotency import Answer, Key, answer, respond, undoable
 from wakeful.routing.problems import ApiError, answers
+from wakeful.routing.rendering import local, zone_of
 from wakeful.routing.rights import Allowed, Editor
-from wakeful.routing.shapes import local, zone_of
 from wakeful.routing.wiring import Sched
 from wakeful.store.interface import Transaction
 from wakeful.triggers import from_ms, iso, to_ms

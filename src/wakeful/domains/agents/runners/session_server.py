@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.answers import Answer, NoSession
-from wakeful.domains.agents.inherited import whole_payload
+from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.naming import AGENT
 from wakeful.domains.agents.polling import Polling
 from wakeful.domains.agents.runners.calling import looked_up
@@ -88,5 +88,7 @@ class SessionServers:
 def _runner_of(tx: Transaction, run_id: int) -> Mapping[str, Any] | None:
     run = tx.runs.get(run_id)
     job = tx.jobs.definitions([run.job_id]).get(run.job_id) if run is not None else None
-    runner: Mapping[str, Any] = {} if job is None else whole_payload(tx, json.loads(job.payload)).get("runner") or {}
+    runner: Mapping[str, Any] = (
+        {} if job is None else effective_payload(tx, json.loads(job.payload)).get("runner") or {}
+    )
     return runner if runner.get("url") is not None else None

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful.console.opening import change, read
-from wakeful.console.place import ConfigFile, Db, chosen, nearest_config
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import ConfigFile, Db, chosen, nearest_config
 from wakeful.console.tables import Cell, Column, Json, print_json, print_table
 from wakeful.domains.delivery.chat import CHAT_TYPES, pairing
 from wakeful.domains.delivery.chat.tables import Chats

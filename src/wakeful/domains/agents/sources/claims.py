@@ -67,7 +67,7 @@ class Post(NamedTuple):
     lease_ms: int
 
 
-class Desk:
+class Claims:
     """Hands out work items. Times come from the scheduler's clock, facts go through its store."""
 
     def __init__(self, scheduler: Scheduler) -> None:

@@ -35,7 +35,7 @@ def _with_context(work: Callable[[Transaction, Context], None], context: Context
     work(tx, context)
 
 
-class Life(JobsApi):
+class Lifecycle(JobsApi):
     """Opening, starting and stopping. To start is also to store the jobs declared in code."""
 
     _hung_calls: HungCalls | None = None
