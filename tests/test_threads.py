@@ -139,7 +139,7 @@ def test_a_connector_that_hangs_is_an_alert_until_its_calls_return_and_sends_no_
                 return [alert.message for alert in await scheduler.list_alerts() if alert.kind == "hung"]
 
             async def failed():
-                found = await scheduler.look(lambda tx: list_deliveries(tx, Wanted()))
+                found = await scheduler.read(lambda tx: list_deliveries(tx, Wanted()))
                 return [one for one in found if one["status"] == "failed"]
 
             (message,) = await until(failed, bool)

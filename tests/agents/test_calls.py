@@ -56,7 +56,7 @@ async def test_a_session_that_is_gone_is_forgotten_though_the_new_one_fails(scen
         await scheduler.run_job("a.tick")
         await scene.sleep(5)
         assert calls == ["old", None]
-        assert await scheduler.look(lambda tx: tx.of(AgentTables).session("a/tick")) is None
+        assert await scheduler.read(lambda tx: tx.of(AgentTables).session("a/tick")) is None
 
 
 @pytest.mark.promise("A3")
@@ -73,7 +73,7 @@ async def test_a_call_ends_when_the_session_it_named_is_stored(scene, agents, mo
         before = asyncio.all_tasks()
         await AgentKind(scheduler)._call(run, payload, "x", Kept(number, "a/tick", None))
         assert asyncio.all_tasks() <= before
-        assert (await scheduler.look(lambda tx: tx.of(AgentTables).session("a/tick"))).session == "new"
+        assert (await scheduler.read(lambda tx: tx.of(AgentTables).session("a/tick"))).session == "new"
 
 
 @pytest.mark.promise("X7")
@@ -122,7 +122,7 @@ async def test_a_session_whose_program_is_not_known_goes_on(scene, agents, monke
         await scheduler.start()
         await run_and_look(scene, scheduler, "a.tick")
         assert calls == ["old"]
-        assert (await scheduler.look(lambda tx: tx.of(AgentTables).session("a/tick"))).program == "codex"
+        assert (await scheduler.read(lambda tx: tx.of(AgentTables).session("a/tick"))).program == "codex"
 
 
 @pytest.mark.promise("X18")

@@ -47,7 +47,7 @@ def with_remote(scheduler, inbox):
     """Let the scheduler's agents find their work there."""
     remote = Remote(inbox)
     spec = {"source": "directory", "path": str(inbox.path)}
-    scheduler.agents._kind._desk._sources[json.dumps(spec, sort_keys=True)] = remote
+    scheduler.agents._kind._claims._sources[json.dumps(spec, sort_keys=True)] = remote
     return remote
 
 

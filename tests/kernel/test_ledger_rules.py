@@ -80,7 +80,7 @@ async def test_a_ledger_begins_where_the_records_begin(scene):
         await scene.sleep("5h")
         kept = scene.clock.now() - 2 * HOUR
         await scheduler.transact(lambda tx, _: tx.facts.put({KEPT_FROM: str(kept)}))
-        found = await scheduler.look(lambda tx: ledger_of_all(tx, 0))
+        found = await scheduler.read(lambda tx: ledger_of_all(tx, 0))
         assert (int(found.since.timestamp() * 1000), found.total.due) == (kept, 2)
 
 
@@ -97,10 +97,10 @@ async def test_a_process_that_runs_one_job_is_no_server_and_many_runs_are_said_t
             seen = Seen(holder={"node": node})
             return verdict_facts.standing(tx, "UTC", seen, 0)
 
-        alone, served = [await scheduler.look(lambda tx, n=node: facts(tx, n)) for node in (f"{LONE_RUN}1", "host")]
-        if await scheduler.look(lambda tx: tx.exclusive):
+        alone, served = [await scheduler.read(lambda tx, n=node: facts(tx, n)) for node in (f"{LONE_RUN}1", "host")]
+        if await scheduler.read(lambda tx: tx.exclusive):
             assert (alone.served, served.served) == (False, True)
         assert (served.runs, served.more_runs) == (1, False)
         await scene.sleep("2h")
-        later = await scheduler.look(lambda tx: facts(tx, "host"))
+        later = await scheduler.read(lambda tx: facts(tx, "host"))
         assert later.more_runs

@@ -190,12 +190,12 @@ async def test_what_failed_since_midnight_is_counted_whole_and_never_goes_down(s
         seen = []
         for hour in range(1, 23):
             await scene.until(at(hour, 5))
-            facts = await scheduler.look(lambda tx: verdict_facts.standing(tx, "UTC", scheduler._seen(), 10**9))
+            facts = await scheduler.read(lambda tx: verdict_facts.standing(tx, "UTC", scheduler._seen(), 10**9))
             assert facts.runs >= min(20, sum(run.due_at >= at(0) for run in scene.runs)) or facts.more_runs
             seen.append(facts.failed)
         assert len(await scheduler.get_run_log("a", limit=1000)) < 20, "some were pruned"
         assert seen == sorted(seen)
         assert seen[-1] == 30 + 5, "of both, of which one was disabled"
         await scene.until(at(1, days=1))
-        facts = await scheduler.look(lambda tx: verdict_facts.standing(tx, "UTC", scheduler._seen(), 10**9))
+        facts = await scheduler.read(lambda tx: verdict_facts.standing(tx, "UTC", scheduler._seen(), 10**9))
         assert facts.failed == 0, "a new day"

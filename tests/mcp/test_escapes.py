@@ -223,7 +223,7 @@ async def test_a_run_that_cancels_one_and_is_shown_outside_text_is_marked(scene,
 
         async def cancel(by):
             await by.ok("cancel_run", run=await scheduler.run_job("a.evil"))
-            return await scheduler.look(lambda tx: is_fed(tx, by.caller.run))
+            return await scheduler.read(lambda tx: is_fed(tx, by.caller.run))
 
         tools.does["a"] = strange
         await sender.send({"ref": "main"}, "d-1")

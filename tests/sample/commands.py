@@ -27,5 +27,5 @@ def stamps(ctx: typer.Context, *, buy: Annotated[int, typer.Option("--buy")] = 0
 @app.command("list")
 def list_letters(ctx: typer.Context, *, db: Db = None) -> None:
     """List letters."""
-    for _, arrived in read(chosen(ctx, db), lambda scheduler: scheduler.look(lambda tx: tx.of(Letters).all()), []):
+    for _, arrived in read(chosen(ctx, db), lambda scheduler: scheduler.read(lambda tx: tx.of(Letters).all()), []):
         say("arrived" if arrived else "returned" if arrived == 0 else "on its way")

@@ -138,7 +138,7 @@ async def test_what_a_take_over_queues_again_is_announced_to_the_other_nodes():
         await other.execute(f"LISTEN {CHANNEL}")
         await scheduler.transact(lambda tx, context: crash_all(tx, context, [run]))
         said = [earliest(notice.payload) async for notice in other.notifies(timeout=10, stop_after=1)]
-        again = await scheduler.look(lambda tx: find_job(tx, "cut-off")[1].due_at)
+        again = await scheduler.read(lambda tx: find_job(tx, "cut-off")[1].due_at)
     assert said == [again]
 
 

@@ -46,6 +46,6 @@ async def zones_of_runs(scheduler: Scheduler, runs: Iterable[Run], place: StoreL
     """The zone of each run's job, by the job's id; a removed job keeps the zone it had."""
     numbers = {parsed[1]: run.job_id for run in runs if (parsed := ids.decode(run.job_id)) is not None}
     default = shown_zone(place)
-    found = await scheduler.look(lambda tx: tx.jobs.definitions(sorted(numbers)))
+    found = await scheduler.read(lambda tx: tx.jobs.definitions(sorted(numbers)))
     own = {numbers[number]: zone_of_trigger(trigger_of(job.trigger), default) for number, job in found.items()}
     return {job_id: own.get(job_id, default) for job_id in numbers.values()}

@@ -31,7 +31,7 @@ def etag(revision: int) -> str:
 
 async def whole_job(job: Job, caller: Caller, scheduler: Scheduler, settings: ServerSettings) -> Answer:
     """One job, with its secrets for callers who may change it."""
-    shown = job_shape(job, caller, scheduler.default_zone)
+    shown = job_shape(job, caller, scheduler.host.default_zone)
     if caller.role != "viewer":
         await _add_secrets(shown, scheduler, settings)
     return answer(200, shown, ETag=etag(job.revision))

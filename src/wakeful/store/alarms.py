@@ -28,7 +28,7 @@ LOOK_AGAIN_MS = 5
 NEAR_MS = 3_000
 
 
-_STANDING = len(NodeState._fields)
+_NODE_STATE = len(NodeState._fields)
 #: A priority, how many of its jobs are due, and the first alarm after these.
 _Level = tuple[int, int, int | None]
 
@@ -90,7 +90,7 @@ class Alarms(Verbs):
         rows = self._session.rows(*priorities.due_shared(watermark, now, limit, self._session.skip_clause, node))
         if node is not None:
             standing = standing_of(rows[0] if rows else None)
-            rows = [row[_STANDING:] for row in rows]
+            rows = [row[_NODE_STATE:] for row in rows]
         if not rows:
             return standing, [], None
         first = len(STATE_COLUMNS) + 1

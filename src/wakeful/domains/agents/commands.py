@@ -52,7 +52,7 @@ def list_(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
     else:
         say(f"No agents in {place}: add some to agents in wakeful.yaml, and run wakeful apply or wakeful serve.")
     notes: list[str] = []
-    for note in read(place, lambda scheduler: scheduler.look(orphaned), notes):
+    for note in read(place, lambda scheduler: scheduler.read(orphaned), notes):
         say_note(note)
 
 
@@ -163,7 +163,7 @@ def _budget_reached(place: StoreLocation, agent: str) -> list[tuple[str, str | C
     from wakeful.foresight.forecasting import forecast
 
     async def work(scheduler: Scheduler) -> int | None:
-        found = await scheduler.look(lambda tx: forecast(tx, usable_zone(place)))
+        found = await scheduler.read(lambda tx: forecast(tx, usable_zone(place)))
         return next((one.reached_at for one in found.budgets if one.agent == agent), None)
 
     at = change(place, work)

@@ -149,7 +149,7 @@ class AgentKind:
         is_limited = await self._is_fed(run, asked) and payload.get("untrusted") is not None
         if is_limited:
             payload = overridden(payload, payload["untrusted"])
-        kept = await self._scheduler.look(lambda tx: kept_for(tx, number_of(run.id), run.job, payload))
+        kept = await self._scheduler.read(lambda tx: kept_for(tx, number_of(run.id), run.job, payload))
         kept = kept._replace(token=kept.token or await self._scheduler.transact(lambda tx, _: token_of(tx, run)))
         prompt, notes, earlier = build_prompt(asked, secrets.token_hex(8)), list[str](), None
         if kept.session is not None and kept.session.program not in ("", program_of(payload["runner"])):
@@ -167,7 +167,7 @@ class AgentKind:
         reply = await self._scheduler.transact(lambda tx, _: keep(tx, payload, kept, ending.reply))
         reply = with_earlier(reply, earlier)
         if (
-            question := await self._scheduler.look(lambda tx: tx.of(Senders).question_of(number_of(run.id)))
+            question := await self._scheduler.read(lambda tx: tx.of(Senders).question_of(number_of(run.id)))
         ) is not None:
             return ApprovalNeeded(question[0], None if question[1] is None else from_ms(question[1]))
         if kept.session is not None and reply.session not in (None, kept.session.session):
@@ -179,7 +179,7 @@ class AgentKind:
     async def _is_fed(self, run: Run, asked: Asked) -> bool:
         """Whether the run, or one that led to it, was given text from outside: on record before the agent is called."""
         number = number_of(run.id)
-        fed = any(not one.is_request for one in asked.outside) or await self._scheduler.look(
+        fed = any(not one.is_request for one in asked.outside) or await self._scheduler.read(
             lambda tx: is_fed(tx, number)
         )
         if fed:
@@ -229,7 +229,7 @@ class AgentKind:
             stored.append(asyncio.ensure_future(work))
 
         around = Surroundings(
-            self._scheduler.log_folder,
+            self._scheduler.host.log_folder,
             self._environment(run, payload, kept),
             self._scheduler.clock.now,
             on_session,

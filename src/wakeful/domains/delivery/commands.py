@@ -61,7 +61,7 @@ def list_(
     place = chosen(ctx, db)
     wanted = Wanted(status, connector, job, limit=number)
     nothing: list[dict[str, Any]] = []
-    found = read(place, lambda scheduler: scheduler.look(lambda tx: list_deliveries(tx, wanted)), nothing)
+    found = read(place, lambda scheduler: scheduler.read(lambda tx: list_deliveries(tx, wanted)), nothing)
     if as_json:
         print_json(found)
     elif found:
@@ -111,7 +111,7 @@ def show(ctx: typer.Context, *, ref: Id, as_json: Json = False, db: Db = None) -
 def show_delivery(place: StoreLocation, ref: str, *, as_json: bool) -> None:
     """Print a delivery."""
     number = delivery_number(ref)
-    found = change(place, lambda scheduler: scheduler.look(lambda tx: get_delivery(tx, number)))
+    found = change(place, lambda scheduler: scheduler.read(lambda tx: get_delivery(tx, number)))
     if as_json:
         print_json(found)
     else:
@@ -190,7 +190,7 @@ def cancel_message(place: StoreLocation, ref: str, *, yes: bool, as_json: bool) 
         row = await scheduler.transact(lambda tx, _: outbox.cancel(tx, number))
         if row is not None and row.last_error != outbox.CANCELLED:
             raise ScheduleTriggerError(f"{ref} is {row.status}: only what waits or failed can be cancelled.")
-        return await scheduler.look(lambda tx: get_delivery(tx, number))
+        return await scheduler.read(lambda tx: get_delivery(tx, number))
 
     found = change(place, work)
     if as_json:
@@ -204,7 +204,7 @@ def list_all(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> Non
     """List the connectors that servers of this store have."""
     place = chosen(ctx, db)
     nothing: list[dict[str, Any]] = []
-    found = read(place, lambda scheduler: scheduler.look(list_connectors), nothing)
+    found = read(place, lambda scheduler: scheduler.read(list_connectors), nothing)
     if as_json:
         print_json(found)
     elif found:
@@ -235,7 +235,7 @@ def try_out(
     async def work(scheduler: Scheduler) -> dict[str, Any]:
         registry = _registered(scheduler, config or place.config or nearest_config(Path.cwd()))
         number = await registry.test(name)
-        return await scheduler.look(lambda tx: get_delivery(tx, number))
+        return await scheduler.read(lambda tx: get_delivery(tx, number))
 
     found = change(place, work, create=True)
     if as_json:

@@ -104,7 +104,7 @@ async def _take(request: Request, scheduler: Scheduler, key: str, what: str | No
     _allowance(request).take(key)
     report = _read(what, rid, "")
     # Who guesses occupies neither the writer nor the memory.
-    known = await scheduler.look(lambda tx: tx.of(Monitors).job_of(key))
+    known = await scheduler.read(lambda tx: tx.of(Monitors).job_of(key))
     if known is not None and request.method == "POST":
         report = report._replace(text=read_text(await request.body()))
     if known is None or await scheduler.transact(lambda tx, context: receive(tx, context, key, report)) is None:

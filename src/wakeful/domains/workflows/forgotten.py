@@ -45,8 +45,7 @@ class Begun:
 
     def wrap(self, around: Coroutine[Any, Any, T], code: FrameType) -> Coroutine[Any, Any, T]:
         """The last call is awaited by that coroutine, and was made by that code, on behalf of which it was noted."""
-        made = {"around": around, "file": code.f_code.co_filename, "line": code.f_lineno}
-        self._calls[-1] = self._calls[-1]._replace(**made)
+        self._calls[-1] = self._calls[-1]._replace(around=around, file=code.f_code.co_filename, line=code.f_lineno)
         return around
 
     def end(self, label: str, error: BaseException | None) -> str | None:

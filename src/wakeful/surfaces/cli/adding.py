@@ -83,8 +83,8 @@ def add(
     make = _new_job(name, definition, ctx.meta["argv"], default_zone(place))
 
     async def work(scheduler: Scheduler) -> Written:
-        draft = scheduler.drafted(await scheduler.look(make), "cli", scheduler.job_defaults)
-        zone = scheduler.default_zone
+        draft = scheduler.host.draft(await scheduler.read(make), "cli", scheduler.host.job_defaults)
+        zone = scheduler.host.default_zone
         done = await scheduler.transact(lambda tx, context: _put(tx, context, draft, if_exists, zone))
         return done._replace(server=server_of(scheduler), url=await ping_address(scheduler, place, done.job))
 
@@ -215,7 +215,7 @@ def edit(
             await scheduler.transact(lambda tx, context: _note_edit(tx, context, job.id))
         if new_key:
             await rotate_key(scheduler, job.id)
-        missing = await scheduler.look(lambda tx: missing_predecessors(tx, [changed]))
+        missing = await scheduler.read(lambda tx: missing_predecessors(tx, [changed]))
         defined = differences(job, changed)
         fields = [*defined, *(["key"] if new_key else [])]
         url, server = await ping_address(scheduler, place, changed), server_of(scheduler)

@@ -96,7 +96,7 @@ def show_alert(
 ) -> None:
     """Show one alert in full."""
     place = chosen(ctx, db)
-    alert = change(place, lambda scheduler: scheduler.look(lambda tx: _meant(tx, ref)[0]))
+    alert = change(place, lambda scheduler: scheduler.read(lambda tx: _meant(tx, ref)[0]))
     if as_json:
         print_json(alert.to_dict())
         return
@@ -127,12 +127,12 @@ def ack_alerts(
     """
 
     async def work(scheduler: Scheduler) -> tuple[list[Alert], str | None]:
-        found = await scheduler.look(lambda tx: [alert for ref in refs for alert in _meant(tx, ref, open_only=True)])
+        found = await scheduler.read(lambda tx: [alert for ref in refs for alert in _meant(tx, ref, open_only=True)])
         rights, actions = rights_here(scheduler), list[str | None]()
         numbers = list(dict.fromkeys(n for alert in found if (n := ids.alert_number(alert.id)) is not None))
         for number in numbers:
             actions.append((await scheduler.server_side.ack_alert(number, rights))[1])
-        seen = await scheduler.look(lambda tx: alert_views(tx, [row for n in numbers if (row := tx.alerts.get(n))]))
+        seen = await scheduler.read(lambda tx: alert_views(tx, [row for n in numbers if (row := tx.alerts.get(n))]))
         return seen, next(filter(None, actions), None)
 
     acked, action = change(chosen(ctx, db), work)

@@ -62,7 +62,7 @@ def plan(
             why = of_another_file(tx, fleet, jobs)
             return found if why is None else found.noting(why)
 
-        return await scheduler.look(look)
+        return await scheduler.read(look)
 
     nothing = Whole(make_plan([], [], terms_of(wanted, now_ms())), FileChanges())
     if place.exists:

@@ -68,12 +68,12 @@ def approvals(
 
 async def questions(scheduler: Scheduler, number: int) -> list[Run]:
     """The runs that wait for a person, newest first."""
-    wanted = RunFilter(status="waiting", phase=APPROVAL, limit=number, hidden=scheduler.hidden_kinds)
+    wanted = RunFilter(status="waiting", phase=APPROVAL, limit=number, hidden=scheduler.host.hidden_kinds)
 
     def work(tx: Transaction) -> list[Run]:
         return run_views(tx, tx.runs.matching(wanted))
 
-    return await scheduler.look(work)
+    return await scheduler.read(work)
 
 
 def _as_data(run: Run) -> dict[str, Any]:

@@ -196,7 +196,7 @@ def job_names(prefix: str, store: str | None) -> list[Candidate]:
     async def work(scheduler: Scheduler) -> list[Job]:
         exact = await scheduler.get_job(prefix) if prefix else None
         wanted = JobFilter(after=prefix, limit=MOST, hidden=hidden_kinds())
-        found = await scheduler.look(lambda tx: [JobView(*pair, tx.now) for pair in tx.jobs.matching(wanted)])
+        found = await scheduler.read(lambda tx: [JobView(*pair, tx.now) for pair in tx.jobs.matching(wanted)])
         return [*([exact] if exact is not None and exact.name == prefix else []), *found]
 
     nothing: list[Job] = []

@@ -88,7 +88,7 @@ def _jobs(tx: Transaction) -> int:
 
 def summary(copied: Copied, origin: StoreLocation, goal: StoreLocation) -> list[str]:
     """What was copied, in lines; jobs are those that `list` and `status` count."""
-    jobs = read(goal, lambda scheduler: scheduler.look(_jobs), 0)
+    jobs = read(goal, lambda scheduler: scheduler.read(_jobs), 0)
     rows = {**copied.rows, "jobs": jobs}
     parts = [count(rows[table], noun) for table, noun in COUNTED.items() if rows[table]]
     parts += [count(copied.files, "file")] if copied.files else []

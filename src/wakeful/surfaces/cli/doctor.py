@@ -142,7 +142,7 @@ def examine(place: StoreLocation, now: int) -> list[Check]:
 
 async def _look(scheduler: Scheduler) -> Inside | None:
     summary = await scheduler.get_summary()
-    alerts, hidden = list(await scheduler.list_alerts()), scheduler.hidden_kinds
+    alerts, hidden = list(await scheduler.list_alerts()), scheduler.host.hidden_kinds
     asked = await questions(scheduler, MOST_NAMED) if summary.open_approvals else []
     server = server_of(scheduler)
     nodes = sorted(node.name for node in serving(await scheduler.list_nodes()))
@@ -167,7 +167,7 @@ async def _look(scheduler: Scheduler) -> Inside | None:
             nodes,
         )  # fmt: skip
 
-    return await scheduler.look(work)
+    return await scheduler.read(work)
 
 
 def _unhandled_soon(tx: Transaction, jobs: list[Job]) -> list[tuple[str, str, str]]:

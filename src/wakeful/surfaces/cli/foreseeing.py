@@ -149,7 +149,7 @@ def forecast(
     zone = usable_zone(place)
 
     async def work(scheduler: Scheduler) -> Forecast:
-        return await scheduler.look(lambda tx: make_forecast(tx, zone, length, only=name))
+        return await scheduler.read(lambda tx: make_forecast(tx, zone, length, only=name))
 
     nothing = Forecast(now_ms(), now_ms() + length, [now_ms(), now_ms() + length], zone, [], [])
     found = change(place, work) if name is not None else read(place, work, nothing)
@@ -208,7 +208,7 @@ def copy_of(place: StoreLocation) -> Snapshot:
     from wakeful.foresight.snapshot import empty_snapshot, take_snapshot
 
     async def work(scheduler: Scheduler) -> Snapshot:
-        return await scheduler.look(take_snapshot)
+        return await scheduler.read(take_snapshot)
 
     return read(place, work, empty_snapshot(now_ms()))
 

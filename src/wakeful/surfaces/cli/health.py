@@ -68,7 +68,7 @@ def status(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
 async def _look(scheduler: Scheduler) -> Glance:
     summary = await scheduler.get_summary()
     starts = await next_starts(scheduler, 1)
-    hold = hold_of(await scheduler.look(lambda tx: tx.nodes.held()))
+    hold = hold_of(await scheduler.read(lambda tx: tx.nodes.held()))
     first = starts[0] if starts else None
     server = server_of(scheduler)
     return Glance(
@@ -81,7 +81,7 @@ async def _look(scheduler: Scheduler) -> Glance:
         summary.open_approvals,
         await scheduler.get_verdict(),
         hold.to_dict() if hold is not None else None,
-        await scheduler.look(fleet_today),
+        await scheduler.read(fleet_today),
         summary.cut_off,
         tuple(sorted(node.name for node in serving(await scheduler.list_nodes()))),
     )

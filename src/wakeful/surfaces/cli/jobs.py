@@ -113,7 +113,7 @@ async def _each_page(
 ) -> int:
     """Show what is wanted, at most so many, a page at a time; how many there were. Only a few pages are kept."""
     shown, wanted = 0, wanted._replace(limit=PAGE if most is None else min(PAGE, most))
-    jobs = await scheduler.look(partial(_page, wanted))
+    jobs = await scheduler.read(partial(_page, wanted))
     while jobs:
         shown += len(jobs)
         left = PAGE if most is None else min(PAGE, most - shown)
@@ -121,7 +121,7 @@ async def _each_page(
             show(jobs)
             break
         wanted = wanted._replace(after=jobs[-1].name, limit=left)
-        reading = scheduler.look(partial(_page, wanted))  # while this page is printed
+        reading = scheduler.read(partial(_page, wanted))  # while this page is printed
         _, jobs = await asyncio.gather(room("printing").call(show, jobs), reading)
     return shown
 
@@ -143,12 +143,12 @@ async def _print_jobs(
             print_table(*job_rows(kept, present, zone, cut_off))
 
     shown = await _each_page(scheduler, wanted, most, show)
-    if shown and (hold := hold_of(await scheduler.look(lambda tx: tx.nodes.held()))) is not None:
+    if shown and (hold := hold_of(await scheduler.read(lambda tx: tx.nodes.held()))) is not None:
         say_note(f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all.")
     if folded:
         say_note(folded_note(folded, "job", "that agents have to be woken"))
     if shown == most:
-        more = await scheduler.look(lambda tx: tx.jobs.count(wanted)) - shown
+        more = await scheduler.read(lambda tx: tx.jobs.count(wanted)) - shown
         if more > 0:
             say_note(f"{count(more, 'more job')} not shown: use --limit N or --all to see more.")
     return shown

@@ -47,5 +47,5 @@ async def new_link(scheduler: Scheduler, base: str, role: str) -> str:
 
 async def server_url(scheduler: Scheduler, place: StoreLocation) -> str | None:
     """Where the server of this store is reached: at its public address, or where it was last seen."""
-    known = await scheduler.look(lambda tx: tx.facts.of(["server_url"]).get("server_url"))
+    known = await scheduler.read(lambda tx: tx.facts.of(["server_url"]).get("server_url"))
     return public_url(place) or known

@@ -25,7 +25,7 @@ async def ping_address(scheduler: Scheduler, place: StoreLocation, job: Job) -> 
     from wakeful.domains.monitors.keys import ping_url
 
     key = await ping_key(scheduler, job.id)
-    base = public_url(place) or await scheduler.look(lambda tx: tx.facts.of(["server_url"]).get("server_url"))
+    base = public_url(place) or await scheduler.read(lambda tx: tx.facts.of(["server_url"]).get("server_url"))
     return None if key is None else ping_url(base or LOCAL, key)
 
 

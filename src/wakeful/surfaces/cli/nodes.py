@@ -52,7 +52,7 @@ def list_nodes(
 
 async def _look(scheduler: Scheduler) -> tuple[list[Node], dict[str, Any] | None, bool]:
     """The nodes, the server, and whether several may share the store."""
-    return await scheduler.list_nodes(), server_of(scheduler), await scheduler.look(lambda tx: not tx.exclusive)
+    return await scheduler.list_nodes(), server_of(scheduler), await scheduler.read(lambda tx: not tx.exclusive)
 
 
 def serving(found: Sequence[Node]) -> list[Node]:

@@ -115,8 +115,8 @@ def run_rows(
 
 async def cut_off_ids(scheduler: Scheduler) -> frozenset[str]:
     """The runs whose server has ended: no process works on them."""
-    seen = scheduler.seen
-    found = await scheduler.look(lambda tx: cut_off_runs(tx, seen))
+    seen = scheduler.host.seen
+    found = await scheduler.read(lambda tx: cut_off_runs(tx, seen))
     return frozenset(map(ids.run_text, found))
 
 

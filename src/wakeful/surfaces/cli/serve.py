@@ -105,11 +105,11 @@ def serve(
         scheduler = load_app(app_ref)
         _say_ignored(ctx, app_ref, scheduler, {"--db": db, "--node": node, "--labels": labels})
     as_json = _log_format(log_format) is LogFormat.json
-    log_to(sys.stderr, JsonFormatter(scheduler.acting().actor) if as_json else LOG_LINE)
+    log_to(sys.stderr, JsonFormatter(scheduler.host.origin().actor) if as_json else LOG_LINE)
     if app_ref is None or file is not None:  # an app without a file sets them itself
         from wakeful.surfaces.cli.served_file import store_budget
 
-        scheduler.before_start(partial(store_budget, scheduler, known))
+        scheduler.host.before_start(partial(store_budget, scheduler, known))
     served = Served(file, loaded) if file is not None and loaded is not None else None
     asyncio.run(_serve(scheduler, settings, known, served))
 

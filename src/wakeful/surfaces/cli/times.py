@@ -162,7 +162,7 @@ def _start(job: Job, ms: int) -> dict[str, Any]:
 
 async def next_starts(scheduler: Scheduler, number: int) -> list[tuple[Job, int]]:
     """The next starts of everything stored, in order of time; only jobs that could be among them are read."""
-    jobs = await scheduler.look(lambda tx: job_views(tx, tx.jobs.soonest(number, scheduler.hidden_kinds)))
+    jobs = await scheduler.read(lambda tx: job_views(tx, tx.jobs.soonest(number, scheduler.host.hidden_kinds)))
     return merged_starts(jobs, number)
 
 
@@ -177,7 +177,7 @@ async def _explained(scheduler: Scheduler, ref: str, place: StoreLocation) -> Ex
     if explained is None:
         return await scheduler.explain(ref)
     zone = shown_zone(place)
-    found: Explanation = await scheduler.look(lambda tx: explained(tx, ref, zone))
+    found: Explanation = await scheduler.read(lambda tx: explained(tx, ref, zone))
     return found
 
 

@@ -56,10 +56,10 @@ async def other(_: Anyone) -> Response:
 def _server() -> Any:
     from wakeful.surfaces.mcp.server import make_server
 
-    return make_server(_desk)
+    return make_server(_context)
 
 
-async def _desk(request: Request) -> ToolContext:
+async def _context(request: Request) -> ToolContext:
     """The caller was recognised before the message was read."""
     from wakeful.surfaces.mcp.tool_context import context_of
 

@@ -47,7 +47,7 @@ class ToolContext(NamedTuple):
 
     @property
     def zone(self) -> str:
-        return self.scheduler.default_zone
+        return self.scheduler.host.default_zone
 
     def requester(self, tx: Transaction) -> Requester:
         return requester(tx, self.rights, self.caller.run)

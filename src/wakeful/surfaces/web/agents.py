@@ -69,7 +69,7 @@ async def one(asked: Asked) -> dict[str, Any]:
         last = lately(tx, list(numbers.values()))
         return {name: sparkline(last[text]) for name, text in numbers.items()}
 
-    drawings = await asked.scheduler.look(work)
+    drawings = await asked.scheduler.read(work)
     beat = agent["heartbeat"]["job"] if agent["heartbeat"] else None
     beats = await asked.scheduler.get_run_log(wake_job(agent["name"]), limit=BEATS) if beat is not None else []
     return {

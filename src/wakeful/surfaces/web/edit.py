@@ -48,7 +48,7 @@ async def form(asked: Asked) -> dict[str, Any]:
             "options": dict.fromkeys(OPTIONS, ""), "helps": helps(), "examples": OPTIONS, "is_timed": True,
             "managed": None,
         }  # fmt: skip
-    shown = job_shape(job, asked.caller, asked.scheduler.default_zone)["payload"]
+    shown = job_shape(job, asked.caller, asked.scheduler.host.default_zone)["payload"]
     return {
         "job": job,
         "kind": job.kind,
@@ -92,13 +92,13 @@ async def preview(asked: Asked) -> dict[str, Any]:
         trigger = when(words)
     except SchedulerError as error:
         return {**nothing, "error": str(error)}
-    ahead = await asked.scheduler.look(lambda tx: _ahead(tx, trigger, job, asked))
+    ahead = await asked.scheduler.read(lambda tx: _ahead(tx, trigger, job, asked))
     return {**nothing, "ahead": ahead, "data": json.dumps(ahead.trigger)}
 
 
 def _ahead(tx: Transaction, trigger: Trigger, job: Job | None, asked: Asked) -> Any:
     last = lately(tx, [job.id])[job.id] if job is not None else None
-    return look_ahead(tx, trigger, asked.scheduler.default_zone, last)
+    return look_ahead(tx, trigger, asked.scheduler.host.default_zone, last)
 
 
 page = Page(

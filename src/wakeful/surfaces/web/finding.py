@@ -37,13 +37,13 @@ async def found(asked: Asked) -> dict[str, Any]:
         return {"jobs": [], "runs": [], "agents": [], "places": [], "near": [], "text": text}
 
     def work(tx: Transaction) -> tuple[list[Job], list[Run], list[str]]:
-        wanted = JobFilter(contains=text, limit=SHOWN, hidden=asked.scheduler.hidden_kinds)
+        wanted = JobFilter(contains=text, limit=SHOWN, hidden=asked.scheduler.host.hidden_kinds)
         jobs = job_views(tx, tx.jobs.matching(wanted))
         number = ids.number_of("run", text)
         row = tx.runs.get(number) if number is not None else None
         return jobs, run_views(tx, [row]) if row is not None else [], [] if jobs or row else near_names(tx, text)
 
-    jobs, runs, near = await asked.scheduler.look(work)
+    jobs, runs, near = await asked.scheduler.read(work)
     agents = [agent["name"] for agent in await asked.scheduler.agents.list() if text.lower() in agent["name"].lower()]
     places = [(name, path) for name, path in PLACES.items() if text.lower() in name.lower()]
     return {

@@ -32,7 +32,7 @@ alerts_page = Page(
 
 async def monitors(asked: Asked) -> dict[str, Any]:
     wanted = JobFilter(kind="monitor", limit=SHOWN)
-    jobs = await asked.scheduler.look(lambda tx: job_views(tx, tx.jobs.matching(wanted)))
+    jobs = await asked.scheduler.read(lambda tx: job_views(tx, tx.jobs.matching(wanted)))
     shown = [(job, job.monitor, MONITORS[job.monitor["state"]]) for job in jobs if job.monitor is not None]
     return {"monitors": shown}
 

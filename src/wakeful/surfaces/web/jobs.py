@@ -46,7 +46,7 @@ def wanted(asked: Asked) -> JobFilter:
         contains=query.get("q") or None,
         after=query.get("cursor") or None,
         limit=SHOWN + 1,
-        hidden=asked.scheduler.hidden_kinds,
+        hidden=asked.scheduler.host.hidden_kinds,
     )
 
 
@@ -107,7 +107,7 @@ def chosen(filters: JobFilter) -> str:
 
 
 async def _count(asked: Asked, filters: JobFilter) -> int:
-    return await asked.scheduler.look(lambda tx: tx.jobs.count_up_to(filters, COUNTED))
+    return await asked.scheduler.read(lambda tx: tx.jobs.count_up_to(filters, COUNTED))
 
 
 async def rows(asked: Asked) -> dict[str, Any]:
@@ -127,7 +127,7 @@ async def rows(asked: Asked) -> dict[str, Any]:
             "near": near_names(tx, filters.contains) if not jobs and filters.contains else [],
         }
 
-    facts = await asked.scheduler.look(work)
+    facts = await asked.scheduler.read(work)
     matching = facts["total"] if not _filtered(filters) else len(facts["rows"])
     if _filtered(filters) and (facts["following"] or filters.after or order in ("next", "last")):
         matching = await COUNTS.ask(

@@ -202,7 +202,7 @@ def common(asked: Asked, verdict: Verdict) -> dict[str, Any]:
 
 def times_of(scheduler: Scheduler, wanted: str = "") -> Times:
     """Times as a reader in that zone has them; days begin in the server's zone, as in its sums."""
-    home = scheduler.default_zone
+    home = scheduler.host.default_zone
     return Times(scheduler.clock.now(), wanted if is_zone(wanted) else home, home)
 
 

@@ -122,7 +122,7 @@ async def answer(page: Page, given: Asked) -> Response:
             raise
         facts = common(given, await given.scheduler.get_verdict())
         name, kind = next(iter(given.path.values()), ""), page.tab or page.name
-        near = await given.scheduler.look(lambda tx: near_names(tx, name)) if kind == "jobs" else []
+        near = await given.scheduler.read(lambda tx: near_names(tx, name)) if kind == "jobs" else []
         text = render(
             "missing.html", **facts, title="Not found", sentence=str(error), page=page, near=near, kind=kind
         )  # fmt: skip

@@ -103,8 +103,8 @@ async def simulation(asked: Asked) -> dict[str, Any]:
         bands = [Band(one.begins, one.ends) for one in faults_of(question, found.done.begins, asked.times.zone).outages]
     except (InvalidSetting, NotFound) as error:
         return {**shown, "refused": str(error), "done": None}
-    past = await asked.scheduler.look(
-        lambda tx: timeline(tx, question.for_ms, question.for_ms, asked.scheduler.hidden_kinds)
+    past = await asked.scheduler.read(
+        lambda tx: timeline(tx, question.for_ms, question.for_ms, asked.scheduler.host.hidden_kinds)
     )
     line = joined(past, found, bands)
     hours = 2 if question.for_ms <= DAY_MS // 2 else 4 if question.for_ms <= DAY_MS else 24

@@ -67,7 +67,7 @@ def work_list(
     nothing: list[dict[str, Any]] = []
     found = read(
         place,
-        lambda s: s.look(lambda tx: items.list_items(tx, agent, status, None, number, orphaned=orphaned)),
+        lambda s: s.read(lambda tx: items.list_items(tx, agent, status, None, number, orphaned=orphaned)),
         nothing,
     )
     if as_json:

@@ -36,7 +36,7 @@ def ask(
 
     async def work(scheduler: Scheduler) -> Run | None:
         if server_of(scheduler) is None:
-            zone = scheduler.default_zone
+            zone = scheduler.host.default_zone
             question = await scheduler.transact(
                 lambda tx, context: prepared(tx, context, name, prompt, deliver="none", zone=zone)
             )

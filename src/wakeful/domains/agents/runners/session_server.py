@@ -37,7 +37,7 @@ class SessionServers:
         self.settings = SessionSettings(name="the runner's url")
         self._clients: dict[tuple[str, int | None], tuple[SessionSettings, SessionClient]] = {}
         self._polling = Polling(scheduler, AGENT, self.settings.poll_s, self._status, self._close, look_ms=LOOK_MS)
-        scheduler.accompany(self._polling)
+        scheduler.host.add_service(self._polling)
 
     async def ask(
         self, runner: Mapping[str, Any], turn: Turn, on_session: Callable[[str], None]
@@ -71,7 +71,7 @@ class SessionServers:
 
     async def _status(self, watch: Watch) -> Answer:
         """How a run goes on: asked at the server of its agent, as that is configured now."""
-        runner = await self._scheduler.look(lambda tx: _runner_of(tx, watch.run_id))
+        runner = await self._scheduler.read(lambda tx: _runner_of(tx, watch.run_id))
         if runner is None:
             return Answer(problem="its agent is no longer one with a url", lasting=True)
         try:

@@ -50,15 +50,15 @@ def who() -> str:
 
 def looking(work: Callable[[Transaction], Any]) -> Callable[[Scheduler], Awaitable[Any]]:
     """Read in one transaction."""
-    return lambda scheduler: scheduler.look(work)
+    return lambda scheduler: scheduler.read(work)
 
 
 def seeing(work: Callable[[Transaction, Seen], Any]) -> Callable[[Scheduler], Awaitable[Any]]:
     """Read in one transaction, knowing which servers are alive."""
 
     async def look(scheduler: Scheduler) -> Any:
-        seen = scheduler.seen
-        return await scheduler.look(lambda tx: work(tx, seen))
+        seen = scheduler.host.seen
+        return await scheduler.read(lambda tx: work(tx, seen))
 
     return look
 

@@ -81,7 +81,7 @@ async def _switch(ctx: ToolContext, given: Given, *, on: bool) -> Answer:
             lambda tx, context: requesting.switch(tx, context, ctx.requester(tx), given["name"], on=on)
         )
         return await get_schedule(ctx, given)
-    name = await ctx.scheduler.look(lambda tx: requesting.find_own(tx, ctx.rights, given["name"])[0].name)
+    name = await ctx.scheduler.read(lambda tx: requesting.find_own(tx, ctx.rights, given["name"])[0].name)
     many, server = JobSelection((name,)), ctx.scheduler.server_side
     if on:
         await server.resume_jobs(many, ctx.rights)
@@ -92,7 +92,7 @@ async def _switch(ctx: ToolContext, given: Given, *, on: bool) -> Answer:
 
 async def remove_schedule(ctx: ToolContext, given: Given) -> Answer:
     ctx.needs_editor()
-    name = await ctx.scheduler.look(lambda tx: requesting.find_own(tx, ctx.rights, given["name"])[0].name)
+    name = await ctx.scheduler.read(lambda tx: requesting.find_own(tx, ctx.rights, given["name"])[0].name)
     if ctx.is_limited:
         action = await ctx.scheduler.transact(
             lambda tx, context: requesting.remove(tx, context, ctx.requester(tx), name)

@@ -38,7 +38,7 @@ async def list_schedules(ctx: ToolContext, given: Given) -> Answer:
         contains=given.get("q"),
         after=given.get("cursor"),
         limit=limit + 1,
-        hidden=ctx.scheduler.hidden_kinds,
+        hidden=ctx.scheduler.host.hidden_kinds,
         owned=ctx.rights.owned,
     )
 
@@ -50,7 +50,7 @@ async def list_schedules(ctx: ToolContext, given: Given) -> Answer:
         ]
         return {"schedules": shown, "next_cursor": shown[-1]["name"] if len(pairs) > limit else None}, pairs[:limit]
 
-    found, pairs = await ctx.scheduler.look(work)
+    found, pairs = await ctx.scheduler.read(work)
     await _shows(ctx, pairs)
     return found
 
@@ -60,7 +60,7 @@ async def get_schedule(ctx: ToolContext, given: Given) -> Answer:
         pair = requesting.find_own(tx, ctx.rights, given["name"])
         return schedule_shape(job_views(tx, [pair])[0], requesting.waits(tx, pair[0]), tx.now, times=5), pair
 
-    found, pair = await ctx.scheduler.look(work)
+    found, pair = await ctx.scheduler.read(work)
     await _shows(ctx, [pair])
     return found
 
@@ -79,7 +79,7 @@ async def explain(ctx: ToolContext, given: Given) -> Answer:
     if ref.startswith("run_"):
         await ctx.scheduler.server_side.get_run(ref, ctx.rights)
     else:
-        pair = await ctx.scheduler.look(lambda tx: requesting.find_own(tx, ctx.rights, ref))
+        pair = await ctx.scheduler.read(lambda tx: requesting.find_own(tx, ctx.rights, ref))
         ref = pair[0].name
     return {"sentences": (await ctx.scheduler.server_side.explain(ref, ctx.rights)).sentences}
 
@@ -89,7 +89,7 @@ async def status(ctx: ToolContext, _: Given) -> Answer:
     if not ctx.is_limited:
         verdict = await ctx.scheduler.get_verdict()
         return {"sentences": [verdict.sentence], "well": verdict.well}
-    jobs = await ctx.scheduler.look(lambda tx: job_views(tx, tx.jobs.matching(JobFilter(owned=ctx.rights.owned))))
+    jobs = await ctx.scheduler.read(lambda tx: job_views(tx, tx.jobs.matching(JobFilter(owned=ctx.rights.owned))))
     asking = [job.name for job in jobs if job.status == "paused" and job.source == MCP]
     failing = [job.name for job in jobs if job.consecutive_errors]
     sentences = [f"{ctx.caller.name} has {counted(len(jobs), 'job')}."]
@@ -103,7 +103,7 @@ async def upcoming(ctx: ToolContext, given: Given) -> Answer:
     length = milliseconds(given, "for", "24h") or DAY_MS
 
     def work(tx: Transaction) -> Answer:
-        hidden = ctx.scheduler.hidden_kinds
+        hidden = ctx.scheduler.host.hidden_kinds
         owned = JobFilter(owned=ctx.rights.owned, limit=MOST_JOBS)
         pairs = tx.jobs.matching(owned) if ctx.is_limited else tx.jobs.soonest(MOST_STARTS, hidden)
         starts = takewhile(lambda item: item[0] <= tx.now + length, _starts(job_views(tx, pairs)))
@@ -112,7 +112,7 @@ async def upcoming(ctx: ToolContext, given: Given) -> Answer:
         ]
         return {"starts": found, "until": iso(tx.now + length)}
 
-    return await ctx.scheduler.look(work)
+    return await ctx.scheduler.read(work)
 
 
 def _starts(jobs: list[Job]) -> Iterator[tuple[int, str, Job]]:

@@ -119,7 +119,7 @@ def _kind(ctx: ToolContext, given: Given) -> dict[str, Any]:
         except ValueError as error:
             raise InvalidJob(f"The command cannot be read ({error}): give a list of words.") from None
         return {"kind": COMMAND, "payload": {"argv": argv}}
-    if SESSION not in ctx.scheduler.handled_kinds:
+    if SESSION not in ctx.scheduler.host.handled_kinds:
         raise InvalidJob("A prompt needs an agent: name one with agent. This server has no sessions for prompts.")
     return {"kind": SESSION, "payload": {"prompt": given["prompt"]}}
 
@@ -129,7 +129,7 @@ def _as_operator(tx: Transaction, context: Context, ctx: ToolContext, given: Giv
     agent, rights = given.get("agent"), ctx.rights
     what = str(given.get("prompt") or given.get("url") or given.get("command"))
     name = given.get("name") or requesting.new_name(tx, agent, None, what)
-    options = {**ctx.scheduler.job_defaults, **({"deliver": given["deliver"]} if "deliver" in given else {})}
+    options = {**ctx.scheduler.host.job_defaults, **({"deliver": given["deliver"]} if "deliver" in given else {})}
     if agent is None:
         _refuse_unnamed(tx, given)
         new = NewJob(name, trigger, **_kind(ctx, given), **options)

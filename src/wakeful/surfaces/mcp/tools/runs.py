@@ -26,7 +26,7 @@ STEP_S = 2.0
 async def run_now(ctx: ToolContext, given: Given) -> Answer:
     ctx.needs_editor()
     server = ctx.scheduler.server_side
-    name = await ctx.scheduler.look(lambda tx: requesting.find_own(tx, ctx.rights, given["name"])[0].name)
+    name = await ctx.scheduler.read(lambda tx: requesting.find_own(tx, ctx.rights, given["name"])[0].name)
     if not ctx.is_limited:
         return run_shape(await server.run_job(name, None, ctx.rights))
     number = await ctx.scheduler.transact(lambda tx, context: requesting.start(tx, context, ctx.requester(tx), name))
@@ -43,7 +43,7 @@ async def cancel_run(ctx: ToolContext, given: Given) -> Answer:
         if ctx.is_limited and job.source != MCP:
             raise NotAllowed(f"{job.name} was not made by {ctx.caller.name}: only runs of your own schedules are.")
 
-    await ctx.scheduler.look(check)
+    await ctx.scheduler.read(check)
     await ctx.shows(runs=[number])
     return run_shape(await ctx.scheduler.server_side.cancel_run(given["run"], ctx.rights))
 
