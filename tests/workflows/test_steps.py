@@ -283,6 +283,32 @@ def test_a_step_that_was_cut_off_says_why_and_a_settled_one_has_no_error():
         assert test.parked()[0]["error"].startswith("It is not known whether the step 'last' happened")
 
 
+@pytest.mark.promise("X32")
+@pytest.mark.parametrize("on_failure", ["stop", "park"])
+def test_of_several_steps_that_were_cut_off_the_answer_is_about_the_one_that_was_asked_about(on_failure):
+    async def work():
+        await asyncio.sleep(100)
+
+    workflow = Workflow("shop")
+
+    @workflow.on("orders", on_failure=on_failure)
+    async def ship(ctx, event):
+        await asyncio.gather(ctx.step("long", work, timeout="60s"), ctx.step("short", work, timeout="30s"))
+
+    with WorkflowTest(workflow) as test:
+        test.publish("orders")
+        test.advance("5m")
+        for name, why in (("long", "it took longer than 1m"), ("short", "it took longer than 30s")):
+            asked = f"It is not known whether the step '{name}' happened ({why})"
+            assert asked in test.workflow()["issue"]["message"]
+            assert asked in test.events("orders")[0]["error"]
+            test.settle("skip")
+            statuses = {step["name"]: step["status"] for step in test.runs()[-1]["steps"]}
+            assert statuses == {"long": "done", "short": "done" if name == "short" else "uncertain"}
+        test.advance("1m")
+        assert [event["status"] for event in test.events("orders")] == ["consumed"]
+
+
 def test_a_name_is_used_once_in_a_run():
     workflow = Workflow("shop")
     done = []

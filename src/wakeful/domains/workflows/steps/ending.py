@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from wakeful import ids
 from wakeful.counting import counted
 from wakeful.domains.workflows.arming import CONTINUED, LockedJobs, arm, first_waiting
 from wakeful.domains.workflows.checkpoints import Fenced, fence_all, save_attempt
@@ -14,7 +15,7 @@ from wakeful.domains.workflows.steps.places import STEPS, arm_places, base_of
 from wakeful.domains.workflows.steps.rules import Fate, fate
 from wakeful.domains.workflows.steps.tables import PARKED, RETRYING, RUNNING, UNCERTAIN, TaskRow, Tasks
 from wakeful.domains.workflows.steps.taking import event_id_of, promote
-from wakeful.domains.workflows.steps.words import parked_words
+from wakeful.domains.workflows.steps.words import parked_words, uncertain_step
 from wakeful.domains.workflows.tables import HandlerRow, WorkflowRun, Workflows
 from wakeful.domains.workflows.threads import is_left
 from wakeful.domains.workflows.timing import MAX_CRASHES, MIN_WAKE_MS
@@ -40,7 +41,7 @@ class Failure(NamedTuple):
     fate: Fate
     counts: bool = True  # whether it is one of the tries that the author allows
     uncertain: bool = False  # a person must say whether a step happened
-    cuts: Mapping[str, str] = {}  # of steps that were cut off: why
+    cuts: Mapping[str, str] = {}  # of steps that may have happened or not: why
     trace: str = ""
     has_hook: bool = False
 
@@ -64,13 +65,17 @@ def settle_task(
     """What the failure makes of a task, of the attempt, and of its workflow."""
     tasks = tx.of(Tasks)
     steps = tasks.doubt_steps(task.event_id, failure.cuts, CUT_OFF)
+    doubtful = [step for step in steps if step.status == UNCERTAIN]
     follows, at = failure.fate
+    if failure.uncertain and doubtful:  # the first one is asked about: the answer is about that one, too
+        why = failure.cuts.get(doubtful[0].name, failure.message)
+        text = uncertain_step(doubtful[0].name, why, task.workflow, ids.run_text(attempt.id))
+        failure = failure._replace(message=text)
     message = failure.message[:MAX_MESSAGE]
     task = task._replace(
         tries=task.tries + failure.counts, error=message, working_node=context.id if is_left(attempt.id) else None,
         updated_at=tx.now,
     )  # fmt: skip
-    doubtful = any(step.status == UNCERTAIN for step in steps)
     if follows == "retry":
         tasks.save(task._replace(status=RETRYING, retry_at=at))
         status = STATUS["reconciliation" if doubtful else "transient"]
