@@ -127,6 +127,14 @@ class Alerts(Verbs):
         both, acked = self._session.rows(sql, (but,))[0]
         return int(both) - int(acked), int(acked)
 
+    def awaited(self, but: str, limit: int) -> list[Alert]:
+        """The first of those that no person has acknowledged, the oldest first."""
+        return self._alerts.all(
+            f"a WHERE closed_at IS NULL AND acked_at IS NULL AND kind <> ? AND {_AWAITED} ORDER BY id LIMIT ?",
+            but,
+            limit,
+        )
+
     def newest_awaited(self, but: str) -> Alert | None:
         """The newest of those that no person has acknowledged."""
         return self._alerts.one(
