@@ -440,6 +440,28 @@ async def test_what_flapped_and_then_stays_broken_is_announced(scene):
         assert [alert.kind for alert in await scheduler.list_alerts()] == ["failing"]
 
 
+@pytest.mark.promise("X20")
+@virtual
+async def test_a_message_that_is_sent_while_the_job_runs_says_so(scene):
+    phone = Phone(scene)
+    scene.act = failing()
+    async with with_phone(scene, phone) as scheduler:
+        await configure(scheduler, to="phone", after=1)
+        await scheduler.add_job("backup", Every("1h"))
+        await scheduler.transact(lambda tx, _: snooze(tx, ["backup"], "65m", scheduler.host.origin()))
+        await scheduler.start()
+        await scene.sleep("61m")
+
+        async def long(_):
+            await scene.sleep("2h")
+
+        scene.act = long
+        await scheduler.run_job("backup")
+        await scene.sleep("10m")
+        assert phone.events == [("failing", "opened")]
+        assert "Next: a run of it is in progress." in phone.texts[0]
+
+
 @pytest.mark.promise("X5", "X27")
 @virtual
 async def test_when_a_resume_is_undone_the_incident_goes_on_and_its_second_end_is_told_too(scene):
@@ -458,6 +480,7 @@ async def test_when_a_resume_is_undone_the_incident_goes_on_and_its_second_end_i
             await scheduler.undo()
             await scene.sleep("1s")
             assert phone.events == [("disabled", "closed"), ("disabled", "repeated")]
+            assert "does not start again until wakeful resume backup" in phone.texts[-1]
         phone.clear()
         await scheduler.resume_job("backup")
         await scene.sleep("1s")

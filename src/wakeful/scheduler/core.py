@@ -79,6 +79,7 @@ class Wiring(NamedTuple):
     viewpoint: Callable[[], Viewpoint]
     is_running: Callable[[], bool]
     hidden_kinds: tuple[str, ...]  # those that listings and counts leave out unless requested
+    admin_kinds: tuple[str, ...]  # those whose jobs only callers with full rights write over the network
     kinds_apart: tuple[str, ...]  # those whose jobs have owners that are not tokens
 
     @property
@@ -178,6 +179,7 @@ class Core:
             self._viewpoint,
             lambda: self._status == "running",
             self._hidden_kinds,
+            self._kinds.for_admins(),
             self._kinds.apart(),
         )
 

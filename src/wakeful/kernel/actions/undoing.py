@@ -130,6 +130,7 @@ class _Undo:
         self.events: list[dict[str, object]] = []
         self.stopped: list[JobDef] = []
         self.resumed: list[JobDef] = []
+        self.reopened: list[int] = []
         self.stirred = False
 
     def finish(self) -> None:
@@ -142,9 +143,12 @@ class _Undo:
             hook = self.context.declared.declared(job.kind).resumed
             if hook is not None:
                 hook(self.tx, self.context, job)
+        for alert_id in self.reopened:  # whose messages say how the jobs are from here on
+            reopen_alert(self.tx, self.context, alert_id)
         if self.events:
             self.tx.events.emit("job", *self.events)
-        self.changed, self.passed, self.events, self.resumed, self.stopped = [], [], [], [], []
+        self.changed, self.passed, self.events = [], [], []
+        self.resumed, self.stopped, self.reopened = [], [], []
 
     def _state_of(self, row: ActionRow) -> JobState | None:
         """How a job stands; read again where bringing it back, or one before it, may start or end others."""
@@ -226,9 +230,7 @@ class _Undo:
             self.finish()
             chain(self.tx, job)
             enter_lanes(self.tx, [job])
-        closed = set(before.get("alerts") or ()) - set(left.get("alerts") or ())
-        for alert_id in sorted(closed):
-            reopen_alert(self.tx, self.context, alert_id)
+        self.reopened += sorted(set(before.get("alerts") or ()) - set(left.get("alerts") or ()))
         self.events.append(job_event(_event(row.what, after), job))
         return None
 

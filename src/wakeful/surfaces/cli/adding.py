@@ -221,10 +221,10 @@ def edit(
         if not changes and not new_key:
             raise WrongUse(f"Say what to change about {job.name}: see wakeful edit --help.")
         changed = await scheduler.update_job(job.id, revision=job.revision, **changes) if changes else job
-        if changed.revision != job.revision:
-            await scheduler.transact(lambda tx, context: _note_edit(tx, context, job.id))
         if new_key:
             await rotate_key(scheduler, job.id)
+        if new_key or changed.revision != job.revision:
+            await scheduler.transact(lambda tx, context: _note_edit(tx, context, job.id))
         missing = await scheduler.read(lambda tx: missing_predecessors(tx, [changed]))
         defined = differences(job, changed)
         fields = [*defined, *(["key"] if new_key else [])]

@@ -230,7 +230,7 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConf
     from wakeful.surfaces.api.server import HttpServer, bind, first_token
     from wakeful.surfaces.cli.served_file import watch_file
     from wakeful.surfaces.mcp.endpoint import router as mcp_router
-    from wakeful.surfaces.web.routes import routers
+    from wakeful.surfaces.web.routes import nothing_here, routers
 
     _refuse_second(scheduler)
     _trace(scheduler, known)
@@ -239,7 +239,7 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConf
     stop = asyncio.Event()
     with contextlib.closing(bind(settings.host, settings.port)) as bound:
         settings = dataclasses.replace(settings, port=bound.getsockname()[1])
-        server = HttpServer(scheduler, settings, bound, (*routers(), mcp_router))
+        server = HttpServer(scheduler, settings, bound, (*routers(), mcp_router), nothing_here)
         _install_domains(scheduler, known, settings)
         # Last: what it applies may need all of them.
         watch = watch_file(scheduler, *served) if served is not None else None

@@ -20,6 +20,7 @@ from wakeful.store.runs import RunFilter
 from wakeful.store.stretches import Span, Stretch
 from wakeful.surfaces.web.drawings.bars import durations, ledger_bar
 from wakeful.surfaces.web.marks import look_of_job, look_of_run
+from wakeful.surfaces.web.more import about
 from wakeful.surfaces.web.pages import Asked, Page, Region
 from wakeful.surfaces.web.runs import late, took
 from wakeful.triggers.moments import read_moment, to_ms
@@ -50,7 +51,7 @@ async def the_job(asked: Asked) -> Any:
 async def head(asked: Asked) -> dict[str, Any]:
     """What it is, and when it comes next."""
     job = await the_job(asked)
-    return {"job": job, "look": look_of_job(job)}
+    return {"job": job, "look": look_of_job(job), "may_write": asked.may_write(job.kind)}
 
 
 async def why(asked: Asked) -> dict[str, Any]:
@@ -158,6 +159,7 @@ async def definition(asked: Asked) -> dict[str, Any]:
     fields = {name: value for name, value in {**payload, **job.options}.items() if value not in (None, [], {}, "")}
     return {
         "job": job,
+        "may_write": asked.may_write(job.kind),
         "fields": {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()},
     }
 
@@ -169,7 +171,7 @@ async def actions(asked: Asked) -> dict[str, Any]:
     found = await asked.scheduler.read(
         lambda tx: [action_view(head, tx.now) for head in tx.actions.about(number, ACTIONS_SHOWN)]
     )
-    return {"actions": found}
+    return {"actions": found, "about": await asked.scheduler.read(lambda tx: about(tx, found))}
 
 
 async def history(asked: Asked) -> dict[str, Any]:

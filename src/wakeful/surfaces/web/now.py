@@ -26,6 +26,7 @@ from wakeful.store.runs import RunFilter
 from wakeful.surfaces.web.deliveries import look_of as look_of_delivery
 from wakeful.surfaces.web.drawings.bars import meter
 from wakeful.surfaces.web.drawings.timeline import draw_back, draw_head, draw_row
+from wakeful.surfaces.web.incidents import ASKS
 from wakeful.surfaces.web.marks import look_of_job
 from wakeful.surfaces.web.pages import Asked, Page, Region
 from wakeful.surfaces.web.remembering import Remembered
@@ -35,7 +36,6 @@ from wakeful.triggers import to_ms
 LEDGERS: Remembered[tuple[Tally, list[Band]]] = Remembered()
 TIMELINES: Remembered[Timeline] = Remembered()
 FIGURES: Remembered[tuple[Figures, int]] = Remembered()
-ASKS = "approval"  # the alert of a run that asks, which is shown as its question
 NEEDS_SHOWN = 4
 NEXT_SHOWN = 5
 RUNNING_SHOWN = 8
@@ -73,14 +73,15 @@ async def needs(asked: Asked) -> dict[str, Any]:
     midnight = asked.times.midnight()
 
     def work(tx: Transaction) -> tuple[list[Run], list[Alert], int, list[int], dict[str, Again]]:
-        asking = tx.runs.matching(RunFilter(status="waiting", phase=APPROVAL, limit=100))
-        alerts = [one for one in tx.alerts.all_open() if one.acked_at is None and one.kind != ASKS]
+        asking = tx.runs.matching(RunFilter(status="waiting", phase=APPROVAL, limit=NEEDS_SHOWN))
+        number = len(asking) if len(asking) < NEEDS_SHOWN else tx.runs.open_counts().get(APPROVAL, 0)
+        alerts = tx.alerts.awaited(ASKS, NEEDS_SHOWN)
         done = [one.at for one in tx.actions.before(None, ACTIONS_READ) if one.what in ANSWERS and not one.undone]
-        views = alert_views(tx, alerts[:NEEDS_SHOWN])
+        views = alert_views(tx, alerts)
         return (
             run_views(tx, asking),
             views,
-            len(alerts),
+            number + tx.alerts.count_awaited(ASKS)[0],
             done,
             {one.id: way for one in views if (way := again(tx, one))},
         )
@@ -90,7 +91,7 @@ async def needs(asked: Asked) -> dict[str, Any]:
     return {
         "questions": [one for one in found[:NEEDS_SHOWN] if isinstance(one, Run)],
         "alerts": [one for one in found[:NEEDS_SHOWN] if isinstance(one, Alert)],
-        "more": max(0, len(questions) + number - NEEDS_SHOWN),
+        "more": max(0, number - NEEDS_SHOWN),
         "again": ways,
         "answered": sum(at >= midnight for at in answered),
         "last_answer": max(answered, default=None),
