@@ -8,7 +8,7 @@ from fastapi import Request
 from starlette.responses import HTMLResponse, Response
 
 from wakeful.errors import SchedulerError
-from wakeful.kernel.views.nearness import near_names
+from wakeful.kernel.actions.lookup import near_names
 from wakeful.routing.problems import public_text
 from wakeful.surfaces.web.pages import Asked, Page, common, packed
 from wakeful.surfaces.web.rendering import HEADERS, render
