@@ -72,7 +72,23 @@ def test_a_source_starts_above_what_a_store_holds_and_forgets_nothing():
     held = first_id_at(NOW + 1000)
     ids.start_above(held)
     ids.start_above(5)
-    assert (ids.next(), ids.next()) == (held + 1, held + 2)
+    first, second = ids.next(), ids.next()
+    assert held < first < second < first_id_at(NOW + 1002)
+
+
+@pytest.mark.promise("H2")
+def test_sources_that_share_a_store_rarely_meet_while_the_clock_is_behind():
+    sources = [source([NOW] * 100, seed) for seed in range(10)]
+    for ids in sources:
+        ids.start_above(first_id_at(NOW + 3_600_000))
+    made = [ids.next() for ids in sources for _ in range(100)]
+    assert len(set(made)) > 990
+
+
+def test_the_same_seed_makes_the_same_ids_while_the_clock_is_behind():
+    times = [NOW, NOW - 5_000, NOW - 5_000, NOW + 1]
+    one, two = source(times), source(times)
+    assert [one.next() for _ in times] == [two.next() for _ in times]
 
 
 @given(st.integers(1, 2**42 - 1), st.integers(0, 1000))

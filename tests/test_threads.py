@@ -15,7 +15,7 @@ from tests.waiting import eventually
 from wakeful import Scheduler, threads
 from wakeful import clock as clocks
 from wakeful.console.opening import now_ms
-from wakeful.console.place import Place
+from wakeful.console.store_location import StoreLocation
 from wakeful.domains.delivery import sending
 from wakeful.domains.delivery.tables import Wanted
 from wakeful.domains.delivery.views import list_deliveries
@@ -139,14 +139,14 @@ def test_a_connector_that_hangs_is_an_alert_until_its_calls_return_and_sends_no_
                 return [alert.message for alert in await scheduler.list_alerts() if alert.kind == "hung"]
 
             async def failed():
-                found = await scheduler.look(lambda tx: list_deliveries(tx, Wanted()))
+                found = await scheduler.read(lambda tx: list_deliveries(tx, Wanted()))
                 return [one for one in found if one["status"] == "failed"]
 
             (message,) = await until(failed, bool)
             assert message["last_error"] == "4 calls of connector sms did not return, and no thread is left."
             (said,) = await until(hung, lambda found: found and found[0].startswith("4 calls"))
             assert said.startswith("4 calls of connector sms did not return in time on ")
-            checks = await asyncio.to_thread(examine, Place(url, None, tmp_path / "t.db"), now_ms())
+            checks = await asyncio.to_thread(examine, StoreLocation(url, None, tmp_path / "t.db"), now_ms())
             assert any("4 calls of connector sms" in check.found and not check.ok for check in checks)
             gate.open.set()
             await until(hung, lambda found: not found)

@@ -54,10 +54,10 @@ SchedulerError
 ├── KeyBusy                 kernel/actions/idempotency  the first request with this key is not done yet
 ├── ImpossibleTransition    kernel/rules/states         a transition that the run's state does not allow
 ├── Failed                  kernel/rules/outcome        a run's error that has output to keep
-│   ├── AgentFailed         agents/asking               an agent's call that failed
-│   │   ├── AgentNotStarted  agents/asking              an agent's program that could not be started
-│   │   └── PromptRefused    agents/asking              a prompt that cannot be an argument of the program
-│   ├── AgentOverloaded     agents/asking               an agent's service that is not available now
+│   ├── AgentFailed         agents/handler              an agent's call that failed
+│   │   ├── AgentNotStarted  agents/handler             an agent's program that could not be started
+│   │   └── PromptRefused    agents/handler             a prompt that cannot be an argument of the program
+│   ├── AgentOverloaded     agents/handler              an agent's service that is not available now
 │   └── RequestFailed       http/kind                   a request without a good answer
 │       └── RequestFailedForNow  http/kind              one that may well have a good one in a minute
 ├── CommandFailed           command/result              a command without an exit code

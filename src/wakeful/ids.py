@@ -16,6 +16,7 @@ _LETTERS = "0123456789abcdefghjkmnpqrstvwxyz"  # Crockford's base 32: no i, l, o
 _PAIRS = [first + second for first in _LETTERS for second in _LETTERS]  # ten bits at a time
 _VALUES = {letter: value for value, letter in enumerate(_LETTERS)}
 _COUNTER_BITS = 21
+_STEP_BITS = 20  # of the steps while the clock is behind: half a millisecond at most
 _LENGTH = 13
 _MAX = 2**63 - 1
 #: What ids begin with; domains add theirs.
@@ -28,6 +29,7 @@ class IdSource:
     def __init__(self, now: Callable[[], int], rng: random.Random) -> None:
         self._now = now
         self.rng = rng
+        self._steps: random.Random | None = None  # of its own: a clock that is set changes no other chance
         self._last = 0
 
     def start_above(self, highest: int) -> None:
@@ -40,8 +42,14 @@ class IdSource:
             # The upper half of the counter stays free, so a burst within one millisecond still counts upward.
             self._last = base + self.rng.getrandbits(_COUNTER_BITS - 1)
         else:
-            self._last += 1
+            self._last += 1 if self._last - base < 1 << _COUNTER_BITS else self._step()
         return self._last
+
+    def _step(self) -> int:
+        """How far the next id is from the last one while the clock is behind."""
+        if self._steps is None:
+            self._steps = random.Random(str(self.rng.getstate()))
+        return 1 + self._steps.getrandbits(_STEP_BITS)
 
 
 def first_id_at(ms: int) -> int:

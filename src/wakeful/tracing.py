@@ -54,7 +54,7 @@ def export_traces(scheduler: Scheduler, endpoint: str | None = None) -> None:
     exporter = OTLPSpanExporter(endpoint=f"{endpoint.rstrip('/')}/v1/traces") if endpoint else OTLPSpanExporter()
     provider.add_span_processor(BatchSpanProcessor(exporter))
     trace_runs(scheduler, provider)
-    scheduler.accompany(_Flush(provider.shutdown))
+    scheduler.host.add_service(_Flush(provider.shutdown))
 
 
 class _Flush:

@@ -6,7 +6,7 @@ import os
 import signal
 import sys
 
-from wakeful.domains.agents.asking import AgentKind
+from wakeful.domains.agents.handler import AgentKind
 from wakeful.surfaces.cli import main
 
 

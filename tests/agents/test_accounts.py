@@ -10,8 +10,8 @@ import pytest
 
 from tests.agents.virtual_agents import PLACE
 from tests.kernel.scene import at, virtual
-from wakeful.domains.agents.added import added_schedule
-from wakeful.domains.agents.defining import jobs_of
+from wakeful.domains.agents.ad_hoc_schedules import added_schedule
+from wakeful.domains.agents.compiling import jobs_of
 from wakeful.kernel.actions.drafts import draft
 from wakeful.kernel.actions.jobs import add_jobs
 from wakeful.triggers import Every

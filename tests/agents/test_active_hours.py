@@ -193,7 +193,7 @@ async def test_hours_without_a_zone_are_those_of_the_default_zone_and_are_stored
     plan = {name: agent(heartbeat={**BEAT, "active_hours": own}) for name, own in places.items()}
     async with agents.scheduler(timezone="Asia/Shanghai") as scheduler:
         await scheduler.agents.apply(plan)
-        stored = [json.loads((await scheduler.look(lambda tx, n=n: tx.jobs.by_name(n)))[0].payload) for n in
+        stored = [json.loads((await scheduler.read(lambda tx, n=n: tx.jobs.by_name(n)))[0].payload) for n in
                   ("a.heartbeat", "b.heartbeat")]  # fmt: skip
         zones = [one["active_hours"]["timezone"] for one in stored]
         assert zones == ["Asia/Shanghai", "Europe/Berlin"]
@@ -202,5 +202,5 @@ async def test_hours_without_a_zone_are_those_of_the_default_zone_and_are_stored
         asked = [(t.agent, w.replace(microsecond=0)) for t, w in zip(agents.turns, agents.times, strict=True)]
         assert asked == [("a", at(hours=1))]  # nine o'clock there
     async with agents.scheduler(timezone="UTC") as scheduler:  # another default does not move what is stored
-        kept = json.loads((await scheduler.look(lambda tx: tx.jobs.by_name("a.heartbeat")))[0].payload)
+        kept = json.loads((await scheduler.read(lambda tx: tx.jobs.by_name("a.heartbeat")))[0].payload)
         assert kept["active_hours"]["timezone"] == "Asia/Shanghai"

@@ -59,7 +59,7 @@ async def test_ephemeral_sessions_are_new_and_named_ones_are_shared(scene, agent
         others = {turn.session for turn in agents.turns if turn.agent != "a"}
         assert of_a == [None, None, None]
         assert len(others - {None}) == 1
-        assert await scheduler.look(lambda tx: tx.of(AgentTables).sessions_of("a", None)) == []  # none is kept
+        assert await scheduler.read(lambda tx: tx.of(AgentTables).sessions_of("a", None)) == []  # none is kept
         assert [turn.session for turn in agents.turns if turn.agent != "a"].count(None) == 1
 
 
@@ -252,11 +252,11 @@ async def test_of_two_runs_that_meet_a_limit_the_later_end_counts(scene, agents)
     async with agents.scheduler() as scheduler:
         began = scene.clock.now()
         await scheduler.transact(limits(5000, 2000))
-        found = await scheduler.look(lambda tx: tx.of(RateLimits).of("work"))
+        found = await scheduler.read(lambda tx: tx.of(RateLimits).of("work"))
         assert found == RateLimit("work", began + 5000, "for 5000", began)
         await scene.sleep(1)
         await scheduler.transact(limits(9000))
-        found = await scheduler.look(lambda tx: tx.of(RateLimits).of("work"))
+        found = await scheduler.read(lambda tx: tx.of(RateLimits).of("work"))
         assert found == RateLimit("work", began + 10_000, "for 9000", began)
 
 
@@ -329,7 +329,7 @@ async def test_events_that_a_failed_run_gives_back_and_those_that_came_meanwhile
         for number in range(3):
             await scheduler.agents.add_event("a", f"second {number}")
         await scene.sleep(5.5)
-        waiting = await scheduler.look(lambda tx: tx.of(AgentTables).waiting("a"))
+        waiting = await scheduler.read(lambda tx: tx.of(AgentTables).waiting("a"))
         assert (len(waiting), waiting[0].text, waiting[-1].text) == (50, "first 3", "second 2")
 
 

@@ -12,7 +12,7 @@ from wakeful.domains.agents import Reply, kept_session
 from wakeful.domains.agents.budgets import spending
 from wakeful.domains.agents.budgets.rules import Charge
 from wakeful.domains.agents.budgets.tables import Budgets, Reservation
-from wakeful.domains.agents.sources import desk
+from wakeful.domains.agents.sources import claims
 from wakeful.domains.agents.sources.source import Lost
 from wakeful.domains.agents.tables import AgentTables, WorkItem
 from wakeful.domains.agents.work import NewItem, add_item, claim_item, list_items
@@ -70,7 +70,7 @@ async def test_a_run_that_is_claimed_again_has_the_item_it_had(scene, agents):
             return [claim_item(tx, payload, run)["title"] for _ in range(2)]
 
         assert await scheduler.transact(claim_twice) == ["Roof", "Roof"]
-        found = await scheduler.look(lambda tx: list_items(tx, None, None, None, 10))
+        found = await scheduler.read(lambda tx: list_items(tx, None, None, None, 10))
         assert {one["title"]: (one["status"], one["attempts"]) for one in found} == {
             "Roof": ("claimed", 1),
             "Door": ("ready", 0),
@@ -114,7 +114,7 @@ async def test_a_claim_that_the_source_gave_to_another_is_no_attempt(scene, agen
             owner = tx.jobs.by_name("a.wake")[0].id
             item = WorkItem(5, "a", "Roof", None, "x", 0, "claimed", 7, 3, tx.now, None, "directory:/x", "{}", 1)
             tx.of(AgentTables).add_item(item, owner)
-            desk._not_ours(tx, item, Lost())
+            claims._not_ours(tx, item, Lost())
             left = tx.of(AgentTables).item(5)
             return left.status, left.attempts, left.held, left.mark
 
@@ -131,9 +131,9 @@ async def test_a_day_on_which_a_run_in_progress_counts_is_kept(scene):
         await scheduler.transact(lambda tx, _: tx.of(Budgets).settle(made, Charge(1, 100_000, 5)))
         first = await scheduler.transact(lambda tx, _: tx.of(Budgets).prune(20260601, 2))
         assert first == 2  # its own and the fleet's
-        assert await scheduler.look(lambda tx: tx.of(Budgets).charged(7)) is not None  # the rest of a step
+        assert await scheduler.read(lambda tx: tx.of(Budgets).charged(7)) is not None  # the rest of a step
         assert await scheduler.transact(lambda tx, _: tx.of(Budgets).prune(20260601, 10)) == 1
-        assert await scheduler.look(lambda tx: tx.of(Budgets).charged(7)) is None
+        assert await scheduler.read(lambda tx: tx.of(Budgets).charged(7)) is None
 
 
 @virtual

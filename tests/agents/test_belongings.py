@@ -22,12 +22,12 @@ OTHER = {"b": agent(work=WORK, schedules=NEXT)}
 
 
 async def listed(scheduler, **options):
-    found = await scheduler.look(lambda tx: list_items(tx, options.pop("agent", None), None, None, 100, **options))
+    found = await scheduler.read(lambda tx: list_items(tx, options.pop("agent", None), None, None, 100, **options))
     return {one["title"]: (one["agent"], one["status"], one["orphaned"]) for one in found}
 
 
 async def notes(scheduler, coming=(), going=()):
-    return await scheduler.look(lambda tx: waiting_notes(tx, coming, going))
+    return await scheduler.read(lambda tx: waiting_notes(tx, coming, going))
 
 
 @pytest.mark.promise("D10", "A4")
@@ -163,7 +163,7 @@ async def test_items_of_agents_that_are_gone_are_listed_and_moved(scene, agents)
         await scheduler.agents.apply(OTHER)
         orphans = {"one": ("a", "ready", True), "two": ("a", "ready", True)}
         assert await listed(scheduler, orphaned=True) == await listed(scheduler, agent="a") == orphans
-        assert (await scheduler.look(lambda tx: get_item(tx, moved)))["orphaned"] is True
+        assert (await scheduler.read(lambda tx: get_item(tx, moved)))["orphaned"] is True
         with pytest.raises(ScheduleTriggerError, match=f"b already has an item with the id 'T-1': {twin}"):
             await scheduler.transact(lambda tx, _: move_item(tx, moved, "b"))
         with pytest.raises(AgentNotFound):

@@ -168,7 +168,7 @@ async def test_a_run_that_was_given_back_and_then_dropped_gives_its_reservation_
         await scheduler.transact(give_back)
         balance(scene.url)
         await scheduler.agents.apply({})  # removed
-        held = await scheduler.look(
+        held = await scheduler.read(
             lambda tx: tx.of(Budgets).spent(["fleet"], day_of(tx.now, "UTC"))["fleet"].held_runs
         )
         assert held == 0

@@ -27,7 +27,7 @@ async def spent(scheduler, name="a"):
 
 async def reservations(scheduler, job="a.tick"):
     numbers = [require_run(run.id) for run in await scheduler.get_run_log(job, 100)]
-    return await scheduler.look(lambda tx: tx.of(Budgets).reservations(numbers))
+    return await scheduler.read(lambda tx: tx.of(Budgets).reservations(numbers))
 
 
 async def budget_alerts(scheduler, **how):
@@ -234,7 +234,7 @@ async def test_a_run_counts_on_the_day_on_which_it_began(scene, agents):
         await scene.until(at(days=1, hours=1))
         assert len(agents.turns) == 1
         assert (await spent(scheduler))[0]["runs"] == 0
-        day = await scheduler.look(lambda tx: tx.of(Budgets).spent(["fleet", "agent:a"], 20260101))
+        day = await scheduler.read(lambda tx: tx.of(Budgets).spent(["fleet", "agent:a"], 20260101))
         assert {scope: (found.runs, found.cost, found.held_runs) for scope, found in day.items()} == {
             "fleet": (1, 500_000, 0), "agent:a": (1, 500_000, 0),
         }  # fmt: skip
@@ -265,7 +265,7 @@ async def test_old_days_are_pruned(scene, agents):
         await scheduler.start()
         await scene.until(at(days=8))
         days = [20260101 + number for number in range(9)]
-        found = await scheduler.look(
+        found = await scheduler.read(
             lambda tx: {day: tx.of(Budgets).spent(["agent:a"], day)["agent:a"] for day in days}
         )
         kept = [day for day, used in found.items() if used.runs]

@@ -68,7 +68,7 @@ async def test_what_is_counted_and_reserved_is_what_ran_and_runs_and_stays_withi
             await scheduler.start()
             for _ in range(chance.randrange(1, 6)):
                 await scene.sleep(chance.choice((30, 600, 3600)))
-                await scheduler.look(check)
+                await scheduler.read(check)
                 balance(scene.url)
                 try:
                     await scheduler.agents.request_wake(chance.choice(AGENTS))
@@ -83,6 +83,6 @@ async def test_what_is_counted_and_reserved_is_what_ran_and_runs_and_stays_withi
     async with agents.scheduler() as scheduler:
         await scheduler.start()
         await scene.sleep(2 * 3600)
-        await scheduler.look(check)
+        await scheduler.read(check)
         balance(scene.url)
     assert len(set(ran)) == len(AGENTS)

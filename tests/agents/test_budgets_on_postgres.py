@@ -55,7 +55,7 @@ async def test_two_nodes_that_claim_at_once_stay_within_a_budget():
         await until(one, 2 * SCHEDULES - 15)
         await asyncio.gather(one.stop(), two.stop())
         assert len(agents.turns) == 15  # 7.50 for both together
-        found = await one.look(lambda tx: tx.of(Budgets).spent(["fleet", "agent:a", "agent:b"], _today(tx)))
+        found = await one.read(lambda tx: tx.of(Budgets).spent(["fleet", "agent:a", "agent:b"], _today(tx)))
         assert (found["fleet"].runs, found["fleet"].cost, found["fleet"].held_runs) == (15, 7_500_000, 0)
         assert found["agent:a"].runs + found["agent:b"].runs == 15
         assert max(found["agent:a"].runs, found["agent:b"].runs) <= RUNS

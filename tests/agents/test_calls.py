@@ -9,8 +9,8 @@ import pytest
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import virtual
 from wakeful import ids
-from wakeful.domains.agents import Reply, asking
-from wakeful.domains.agents.asking import AgentKind
+from wakeful.domains.agents import Reply, handler
+from wakeful.domains.agents.handler import AgentKind
 from wakeful.domains.agents.hops import Sender
 from wakeful.domains.agents.kept_session import Kept
 from wakeful.domains.agents.runners.presets import PRESETS
@@ -41,7 +41,7 @@ def answering(monkeypatch, *endings, session=None):
             around.on_session(session)
         return left.pop(0)
 
-    monkeypatch.setattr(asking, "call_agent", call)
+    monkeypatch.setattr(handler, "call_agent", call)
     return calls
 
 
@@ -56,7 +56,7 @@ async def test_a_session_that_is_gone_is_forgotten_though_the_new_one_fails(scen
         await scheduler.run_job("a.tick")
         await scene.sleep(5)
         assert calls == ["old", None]
-        assert await scheduler.look(lambda tx: tx.of(AgentTables).session("a/tick")) is None
+        assert await scheduler.read(lambda tx: tx.of(AgentTables).session("a/tick")) is None
 
 
 @pytest.mark.promise("A3")
@@ -73,7 +73,7 @@ async def test_a_call_ends_when_the_session_it_named_is_stored(scene, agents, mo
         before = asyncio.all_tasks()
         await AgentKind(scheduler)._call(run, payload, "x", Kept(number, "a/tick", None))
         assert asyncio.all_tasks() <= before
-        assert (await scheduler.look(lambda tx: tx.of(AgentTables).session("a/tick"))).session == "new"
+        assert (await scheduler.read(lambda tx: tx.of(AgentTables).session("a/tick"))).session == "new"
 
 
 @pytest.mark.promise("X7")
@@ -83,7 +83,7 @@ async def test_tokens_of_a_whole_session_do_not_count_for_a_run_that_failed(scen
     async with scene.scheduler() as scheduler:
         ending = Wrong("broken", reply=Reply("", cost=0.5, tokens_in=70, tokens_out=7))
         payload = {"agent": "a", "runner": {"preset": preset}}
-        found = await AgentKind(scheduler)._problem(ending, payload, asking._of_this_call(ending, payload))
+        found = await AgentKind(scheduler)._problem(ending, payload, handler._of_this_call(ending, payload))
         assert found.output.usage == {"cost": 0.5, "tokens_in": tokens, "tokens_out": tokens and 7}
 
 
@@ -122,7 +122,7 @@ async def test_a_session_whose_program_is_not_known_goes_on(scene, agents, monke
         await scheduler.start()
         await run_and_look(scene, scheduler, "a.tick")
         assert calls == ["old"]
-        assert (await scheduler.look(lambda tx: tx.of(AgentTables).session("a/tick"))).program == "codex"
+        assert (await scheduler.read(lambda tx: tx.of(AgentTables).session("a/tick"))).program == "codex"
 
 
 @pytest.mark.promise("X18")

@@ -45,7 +45,7 @@ def balance(url):
 async def charges(scheduler, job):
     """What each run of a job counts as, the first one first: cost in millionths, and where it is from."""
     runs = [require_run(run.id) for run in await scheduler.get_run_log(job, 100)]
-    found = await scheduler.look(lambda tx: [tx.of(Budgets).charged(run) for run in sorted(runs)])
+    found = await scheduler.read(lambda tx: [tx.of(Budgets).charged(run) for run in sorted(runs)])
     return [None if one is None else (one.cost, one.basis) for one in found]
 
 
@@ -74,7 +74,7 @@ async def test_a_cost_that_was_reported_counts_however_the_call_ended(tmp_path):
         for name, (outcome, cost, basis) in counted.items():
             assert ended[name].outcome == outcome
             number = require_run(ended[name].id)
-            charge = await scheduler.look(lambda tx, number=number: tx.of(Budgets).charged(number))
+            charge = await scheduler.read(lambda tx, number=number: tx.of(Budgets).charged(number))
             assert (name, charge.cost, charge.basis) == (name, cost, basis)
             shown = (await scheduler.agents.get(name))["spent_today"]
             assert (shown["runs"], shown["cost"]) == (1, cost / 1_000_000)

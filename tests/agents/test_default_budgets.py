@@ -65,7 +65,7 @@ async def test_agents_without_a_beat_early_in_the_day_wait_for_times_of_their_ow
         await scheduler.agents.apply({name: agent() for name in TEN[:1]} | {n: fleet[n] for n in TEN[1:]})
         await scene.sleep(60)
         assert by_agent(agents) == {"a0": 1}  # a larger budget does not wait for a new day
-        until = await scheduler.look(lambda tx: [tx.jobs.by_name(f"{name}.wake")[1].due_at for name in TEN[1:]])
+        until = await scheduler.read(lambda tx: [tx.jobs.by_name(f"{name}.wake")[1].due_at for name in TEN[1:]])
         assert all(0 <= when - to_ms(at(days=1)) < 30 * 60_000 for when in until)
         assert len(set(until)) == 9
 
@@ -93,7 +93,7 @@ async def test_a_hundred_runs_a_day_are_an_agents_own_unless_its_budget_or_that_
             await scheduler.agents.limit(**limit)
         assert (await scheduler.agents.get("a"))["budget"] == applies
         payload = {"agent": "a", **({} if given is None else {"budget": given})}
-        limits = await scheduler.look(limits_of)
+        limits = await scheduler.read(limits_of)
         most = applies.get("runs_per_day", 10**6)
         assert why_over(payload, limits, Spent(most - 1), Spent()) is None
         if "runs_per_day" in applies:
@@ -105,7 +105,7 @@ async def test_a_budget_that_an_earlier_version_stored_means_what_it_meant(scene
     old = '{"runs_per_day": 100, "cost_per_day": 20.0, "tokens_per_day": null, "timezone": "UTC"}'
     async with agents.scheduler() as scheduler:
         await scheduler.transact(lambda tx, _: tx.facts.put({FACT: old}))
-        found = await scheduler.look(limits_of)
+        found = await scheduler.read(limits_of)
         assert found == Limits(Caps(100, 20_000_000), "UTC", None)
 
 
@@ -129,4 +129,4 @@ async def test_a_budget_that_cannot_be_meant_is_refused_and_changes_nothing(scen
     async with scene.scheduler("job") as scheduler:
         with pytest.raises(InvalidSetting, match=f"{next(iter(limit))} is an? .* from 0"):
             await scheduler.agents.limit(**limit)
-        assert await scheduler.look(lambda tx: tx.facts.get(FACT)) is None
+        assert await scheduler.read(lambda tx: tx.facts.get(FACT)) is None

@@ -45,7 +45,7 @@ def working(inbox, **settings):
 
 
 async def items(scheduler):
-    found = await scheduler.look(lambda tx: list_items(tx, None, None, None, 100))
+    found = await scheduler.read(lambda tx: list_items(tx, None, None, None, 100))
     return {one["title"]: (one["status"], one["attempts"]) for one in found}
 
 
@@ -67,7 +67,7 @@ async def test_a_file_is_worked_on_and_moves_to_done(scene, agents, inbox):
         assert f"path: {inbox.path}/doing/roof.md" in agents.prompts[0]
         assert seen == [{"new": [".hidden", "half.tmp", "link"], "doing": ["roof.md"]}]
         assert inbox.files == {"new": [".hidden", "half.tmp", "link"], "done": ["roof.md"]}
-        item = await scheduler.look(lambda tx: get_item(tx, runs[0].output["item"]))
+        item = await scheduler.read(lambda tx: get_item(tx, runs[0].output["item"]))
         assert (item["status"], item["run"], item["external_id"]) == ("done", runs[0].id, "roof.md")
         assert item["source"] == f"directory:{inbox.path}"
 
@@ -85,7 +85,7 @@ async def test_a_file_of_a_failed_run_waits_again_and_is_set_aside_after_five_at
         assert (inbox.files, await items(scheduler)) == ({"failed": ["roof.md"]}, {"roof.md": ("failed", 5)})
         assert len(agents.turns) == 5
         agents.act = lambda turn: "Done."
-        item = (await scheduler.look(lambda tx: list_items(tx, None, None, None, 1)))[0]
+        item = (await scheduler.read(lambda tx: list_items(tx, None, None, None, 1)))[0]
         await scheduler.transact(lambda tx, _: retry_item(tx, item["id"]))
         await scene.until(at(hours=24))
         assert (inbox.files, await items(scheduler)) == ({"done": ["roof.md"]}, {"roof.md": ("done", 1)})

@@ -248,8 +248,8 @@ async def test_an_issue_is_worked_on_through_a_scheduler_and_a_limit_defers_the_
         assert (run.outcome, run.output["reply"]) == ("success", "Mended: 1 block")
         assert github.labels(1) == []
         assert github.said(1)[-1].endswith("\n\nMended: 1 block")
-        (item,) = await scheduler.look(lambda tx: list_items(tx, None, None, None, 10))
+        (item,) = await scheduler.read(lambda tx: list_items(tx, None, None, None, 10))
         assert (item["status"], item["external_id"], item["title"]) == ("done", "owner/name#1", HOSTILE)
-        assert "s3cret" not in str(await scheduler.look(lambda tx: tx.jobs.by_name("mender.next")))
+        assert "s3cret" not in str(await scheduler.read(lambda tx: tx.jobs.by_name("mender.next")))
         again = await scheduler.wait_for_run(await scheduler.run_job("mender.next"))
         assert again.outcome == "noop"

@@ -43,7 +43,7 @@ async def ready(scheduler, prompt=None, **settings):
 
 
 async def nothing_stored(scheduler):
-    assert await scheduler.look(lambda tx: list_requests(tx, None, None, 10)) == []
+    assert await scheduler.read(lambda tx: list_requests(tx, None, None, 10)) == []
     assert await scheduler.get_run_log(None, 10) == []
 
 
@@ -240,7 +240,7 @@ async def test_a_signed_body_is_taken_or_refused_with_its_reason(scene, agents):
         found = await scheduler.get_run_log(None, 100)
         assert [run.id for run in reversed(found)] == taken  # and of the others there is no trace
         assert [run.error for run in found if run.outcome != "success"] == []
-        assert len(await scheduler.look(lambda tx: list_requests(tx, None, None, 100))) == len(taken)
+        assert len(await scheduler.read(lambda tx: list_requests(tx, None, None, 100))) == len(taken)
 
 
 @virtual

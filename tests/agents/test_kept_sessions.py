@@ -57,5 +57,5 @@ async def test_every_session_that_may_be_used_again_outlives_retention_and_other
         await scheduler.agents.apply(plan)  # c is gone, too
         scene.step(days=31)
         await scene.sleep("7h")  # until the clock counts as steady again
-        names = {kept.name for kept in await scheduler.look(lambda tx: tx.of(AgentTables).all_sessions())}
+        names = {kept.name for kept in await scheduler.read(lambda tx: tx.of(AgentTables).all_sessions())}
         assert names == {"a/heartbeat", "a/chat:phone:42", "a/report", "a/job:mine", "team", "a/lately"}

@@ -35,7 +35,7 @@ async def test_two_hundred_agents_are_applied_in_two_seconds_and_an_edit_of_one_
         async def take_over():
             file = load(path, {}).jobs
             fleet, terms = ready_fleet(scheduler, file), terms_of(file, scheduler.clock.now())
-            plan = await scheduler.look(lambda tx: plan_fleet(tx, fleet, terms))
+            plan = await scheduler.read(lambda tx: plan_fleet(tx, fleet, terms))
             await scheduler.transact(lambda tx, context: apply_fleet(tx, context, fleet, terms, confirmed=False))
             return plan
 

@@ -13,7 +13,7 @@ from wakeful.kernel.actions import tokens
 pytestmark = pytest.mark.promise("X18")
 
 
-class Desk:
+class ToolContext:
     """What is left for `b`, over HTTP: by an operator, and by a run of `a` or `c`."""
 
     def __init__(self, scene, house):
@@ -43,10 +43,10 @@ class Desk:
         return [(event["source"], event["text"]) for event in found["events"]]
 
 
-async def desk_of(scene, agents, scheduler):
+async def context_of(scene, agents, scheduler):
     house = await opened(agents, scheduler)
     await scheduler.transact(lambda tx, _: tokens.create(tx, "operator", "operator", "wk_operator"))
-    return Desk(scene, house)
+    return ToolContext(scene, house)
 
 
 def texts(*numbers):
@@ -56,7 +56,7 @@ def texts(*numbers):
 @virtual
 async def test_a_run_that_leaves_many_events_displaces_its_own_and_nobody_elses(scene, agents):
     async with agents.scheduler() as scheduler:
-        desk = await desk_of(scene, agents, scheduler)
+        desk = await context_of(scene, agents, scheduler)
         await desk.operator(text="Stop the release.", source="ops")
         assert await desk.run("c", {"text": "From c."}) == [202]
         assert await desk.run("a", *texts(*range(60))) == [202] * 60
@@ -71,7 +71,7 @@ async def test_a_run_that_leaves_many_events_displaces_its_own_and_nobody_elses(
 @virtual
 async def test_a_key_replaces_only_an_event_of_the_same_sender(scene, agents):
     async with agents.scheduler() as scheduler:
-        desk = await desk_of(scene, agents, scheduler)
+        desk = await context_of(scene, agents, scheduler)
         key = {"context_key": "build"}
         await desk.operator(text="It is red.", source="ops", **key)
         await desk.run("a", {"text": "It is green.", **key})
@@ -84,7 +84,7 @@ async def test_a_key_replaces_only_an_event_of_the_same_sender(scene, agents):
 @virtual
 async def test_a_run_is_refused_where_only_events_of_people_wait_and_people_are_not(scene, agents):
     async with agents.scheduler() as scheduler:
-        desk = await desk_of(scene, agents, scheduler)
+        desk = await context_of(scene, agents, scheduler)
         for number in range(MOST_EVENTS):
             await desk.operator(text=str(number))
         assert await desk.run("a", {"text": "Hear me."}) == [429]
@@ -101,7 +101,7 @@ async def test_a_run_is_refused_where_only_events_of_people_wait_and_people_are_
 @virtual
 async def test_one_run_leaves_only_so_many_events_with_whomever_it_leaves_them(scene, agents):
     async with agents.scheduler() as scheduler:
-        desk = await desk_of(scene, agents, scheduler)
+        desk = await context_of(scene, agents, scheduler)
         same = {"text": "again", "context_key": "k"}
         assert await desk.run("a", *[same] * (MOST_LEFT + 2)) == [*[202] * MOST_LEFT, 429, 429]
         said = desk.answers[-1].json()["error"]

@@ -110,7 +110,7 @@ async def test_six_hours_at_a_limit_open_one_alert_and_the_first_success_closes_
         assert (len(await alerts(scheduler)), agents.turns) == (1, [])
         await scene.sleep(600)
         assert await scheduler.list_alerts() == []
-        assert await scheduler.look(lambda tx: tx.of(RateLimits).all()) == []
+        assert await scheduler.read(lambda tx: tx.of(RateLimits).all()) == []
         assert len(agents.turns) == 2
 
 
@@ -138,7 +138,7 @@ async def test_a_limit_that_nobody_met_for_a_day_is_forgotten_with_its_alert(sce
         assert len(await alerts(scheduler)) == 1
         await look_after(scheduler, scene, hours=0.5)
         assert await alerts(scheduler) == []
-        assert await scheduler.look(lambda tx: tx.of(RateLimits).all()) == []
+        assert await scheduler.read(lambda tx: tx.of(RateLimits).all()) == []
 
 
 @virtual

@@ -23,7 +23,7 @@ ANY = {"first": {"chat": {"match": "x"}}, "second": {"chat": {"match": "x"}}}
 async def schedule(scheduler, slug, *, of="a", timing=HOURLY):
     """As `PUT /api/schedule/SLUG` does."""
     wanted = ScheduleSpec(Task("Go on."), timing, agent=of)
-    terms = WriteTerms(Rights("me", admin_kinds=True), scheduler.default_zone)
+    terms = WriteTerms(Rights("me", admin_kinds=True), scheduler.host.default_zone)
     return await scheduler.transact(lambda tx, context: put(tx, context, slug, wanted, terms))
 
 
@@ -255,6 +255,6 @@ async def test_a_session_is_busy_until_what_goes_on_in_it_is_reported(scene):
         await scheduler.complete_run(first, {"ok": True})
         await scene.sleep(5)
         assert (await scheduler.get_run(second)).outcome == "success"
-        assert set((await scheduler.look(lambda tx: tx.lanes.all())).values()) == {0}
+        assert set((await scheduler.read(lambda tx: tx.lanes.all())).values()) == {0}
         await scene.sleep(700)
-        assert await scheduler.look(lambda tx: tx.lanes.all()) == {"machine": 0}  # no session leaves anything behind
+        assert await scheduler.read(lambda tx: tx.lanes.all()) == {"machine": 0}  # no session leaves anything behind

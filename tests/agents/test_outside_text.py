@@ -159,7 +159,7 @@ async def test_a_run_that_recovers_one_with_an_item_is_fed_though_the_item_is_go
     async with agents.scheduler() as scheduler:
         house = House(agents, scheduler)
         house.does = {"a": house.tells("b", "a goes on.")}
-        (item,) = await scheduler.look(lambda tx: list_items(tx, "a", None, None, 5))
+        (item,) = await scheduler.read(lambda tx: list_items(tx, "a", None, None, 5))
         await scheduler.transact(lambda tx, _: _drop(tx, item["id"]))
         await scheduler.start()
         await scene.sleep(600)

@@ -62,7 +62,7 @@ class World:
         self.path = name.removeprefix("GET ").format(**self.parts)
         await self.scheduler.wait_for_run(await self.scheduler.run_job("a.read"))
         assert self.answers[self.path].status_code == 200, (name, self.answers[self.path].text)
-        return await self.scheduler.look(lambda tx: is_fed(tx, self.readers[self.path]))
+        return await self.scheduler.read(lambda tx: is_fed(tx, self.readers[self.path]))
 
 
 async def world_of(scene, agents, scheduler, *, fed):
@@ -118,7 +118,7 @@ async def test_what_people_read_marks_no_run(scene, agents):
         for name in readable():
             path = name.removeprefix("GET ").format(**world.parts)
             assert (await client.get(path, headers=world.operator)).status_code == 200
-        assert not await scheduler.look(lambda tx: is_fed(tx, world.readers["/api/me"]))
+        assert not await scheduler.read(lambda tx: is_fed(tx, world.readers["/api/me"]))
 
 
 @virtual

@@ -48,7 +48,7 @@ async def test_a_reply_goes_where_its_run_was_to_send_it_when_it_started(scene, 
             await scene.sleep(60)
         assert (len(old.sent), len(new.sent)) == (1, 1)
         assert (old.sent[0][1].split()[1], new.sent[0][1].split()[1]) == ("1", "2")
-        assert await scheduler.look(lambda tx: tx.of(Replies).all()) == []
+        assert await scheduler.read(lambda tx: tx.of(Replies).all()) == []
 
 
 @pytest.mark.promise("C7")

@@ -166,7 +166,7 @@ async def test_events_have_hops_too_and_say_which_agent_they_come_from(scene, ag
         heard = [turn.prompt.splitlines()[-1] for turn in agents.turns if "System events" in turn.prompt]
         assert set(heard) == {"- [a/game] Your turn.", "- [b/game] Your turn."}
         assert refused
-        hops = [await scheduler.look(lambda tx, turn=turn: hops_of(tx, number(turn))) for turn in agents.turns]
+        hops = [await scheduler.read(lambda tx, turn=turn: hops_of(tx, number(turn))) for turn in agents.turns]
         assert max(hops) == MOST_HOPS
 
 
@@ -188,7 +188,7 @@ async def test_a_run_that_is_tried_again_has_the_hops_it_had(scene, agents):
         await scheduler.agents.request_wake("a")
         await scene.until(at(hours=1))
         of_b = [number(turn) for turn in agents.turns if turn.agent == "b"]
-        assert [await scheduler.look(lambda tx, run=run: hops_of(tx, run)) for run in of_b] == [1, 1, 1]
+        assert [await scheduler.read(lambda tx, run=run: hops_of(tx, run)) for run in of_b] == [1, 1, 1]
 
 
 @virtual

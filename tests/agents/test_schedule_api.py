@@ -20,7 +20,7 @@ from wakeful.errors import IntervalParseError, InvalidJob, InvalidTrigger
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.authorized import WriteTerms
 from wakeful.kernel.rules.options import OPTION_NAMES, as_written, from_text
-from wakeful.routing import forms
+from wakeful.routing import json_schema
 from wakeful.routing.problems import ApiError
 
 pytestmark = pytest.mark.promise("C1")
@@ -41,9 +41,9 @@ def test_what_travels_are_all_modifiers_and_options_of_jobs():
     assert set(MODIFIERS) <= fields
     shown = {field.alias or name for name, field in TimingOut.model_fields.items()}
     assert fields - shown == {"anchor", "words"}  # when it was made, unless given; words are stored as what they mean
-    ways = {key for one in forms.TIMING["anyOf"] for key in one["properties"]}
+    ways = {key for one in json_schema.TIMING["anyOf"] for key in one["properties"]}
     assert set(MODIFIERS) <= ways
-    assert {camel(name) for name in OPTIONS} <= set(forms.SCHEDULE_OPTIONS["properties"])
+    assert {camel(name) for name in OPTIONS} <= set(json_schema.SCHEDULE_OPTIONS["properties"])
     with pytest.raises(ApiError, match="options has no 'catch_up': known are approval, backoff, catchUp,"):
         options_of({"catch_up": "skip"})
     assert set(options_of({camel(name): 1 for name in OPTION_NAMES})) == set(OPTION_NAMES) - {"bounded"}

@@ -8,7 +8,7 @@ from tests.agents.virtual_agents import PLACE, agent
 from tests.kernel.scene import at, virtual
 from wakeful import Every
 from wakeful.config.entries import KEYS, MODIFIERS, OPTIONS, RHYTHMS
-from wakeful.domains.agents.added import added_schedule
+from wakeful.domains.agents.ad_hoc_schedules import added_schedule
 from wakeful.domains.agents.agents_file import entries_of
 from wakeful.domains.agents.configuration import AgentSchedule
 from wakeful.domains.agents.schedule_options import READ_BY_AGENTS, asking_options, limit_ms
@@ -197,7 +197,7 @@ async def test_hooks_are_called_after_runs_beside_the_reply_and_change_nothing_a
 async def test_a_schedule_beside_the_file_takes_the_same_options_and_follows_its_agents_other_ones(scene, agents):
     async with agents.scheduler_with({"a": agent(labels=["here"], hooks="audit")}) as scheduler:
         own = {"timeout": "5m", "retry": 1, "labels": ["big"], "lanes": {"gpu": 1}, "deliver": {"to": "phone"}}
-        new = await scheduler.look(lambda tx: added_schedule(tx, "a", "a.x", Every("1h"), prompt="x", options=own))
+        new = await scheduler.read(lambda tx: added_schedule(tx, "a", "a.x", Every("1h"), prompt="x", options=own))
         assert (new.payload["timeout"], new.payload["deliver"]) == (300_000, "phone")
         written = as_written(read_options(new.options))
         assert (written["timeout"], written["labels"], written["lanes"]) == (
@@ -207,7 +207,7 @@ async def test_a_schedule_beside_the_file_takes_the_same_options_and_follows_its
         )
         assert (written["retry"]["delays"], written["deliver"]) == (["30s"], {"to": "audit", "on": "any"})
         hook = {"deliver": {"to": "ci", "on": "failure"}}
-        new = await scheduler.look(lambda tx: added_schedule(tx, "a", "a.y", Every("1h"), prompt="x", options=hook))
+        new = await scheduler.read(lambda tx: added_schedule(tx, "a", "a.y", Every("1h"), prompt="x", options=hook))
         assert ("deliver" in new.payload, new.options["deliver"]) == (False, hook["deliver"])
 
 

@@ -166,7 +166,7 @@ async def test_a_report_that_comes_before_our_own_answer_is_taken_up(scene, repo
         assert run.outcome == ("success" if "output" in report else "error")
         assert run.output == report.get("output", run.output)
         assert run.error == report.get("error")
-        assert await scheduler.look(lambda tx: tx.reports.of([tx.runs.log(None, 1)[0].id])) == {}
+        assert await scheduler.read(lambda tx: tx.reports.of([tx.runs.log(None, 1)[0].id])) == {}
 
 
 async def cut_off(scene, sessions, report=None):

@@ -68,7 +68,7 @@ async def test_an_ephemeral_session_is_new_each_time_and_nothing_is_kept(tmp_pat
         await send(scheduler, watch, persist=False)
         await send(scheduler, watch, persist=False)
         assert [session for session, _, _ in sessions.messages] == ["s-1", "s-2"]
-        kept = await scheduler.look(lambda tx: tx.of(Sessions).of_all([tx.jobs.by_name("standup")[0].id]))
+        kept = await scheduler.read(lambda tx: tx.of(Sessions).of_all([tx.jobs.by_name("standup")[0].id]))
         assert kept == {}
 
 
@@ -317,7 +317,7 @@ async def test_a_status_address_elsewhere_is_never_asked_and_the_run_can_still_b
         run = await send(scheduler, watch)
         assert run.status == "waiting"
         assert "must be on the server of server.sessions.url" in run.output
-        assert await scheduler.look(lambda tx: tx.of(Sessions).watched()) == []
+        assert await scheduler.read(lambda tx: tx.of(Sessions).watched()) == []
         token = await scheduler.server_side.callback_token(run.id)
         assert await scheduler.server_side.report_run(run.id, {"ok": True}, token=token)
         assert (await scheduler.get_run(run.id)).outcome == "success"

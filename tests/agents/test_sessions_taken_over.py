@@ -42,7 +42,7 @@ async def test_the_session_of_a_run_that_was_taken_over_is_that_of_its_recovery(
         await scheduler.transact(lambda tx, _: tx.of(AgentTables).keep_session(known))
         await scene.sleep(60)  # the one that was held for dead has answered
         assert len(agents.turns) == 2
-        assert await scheduler.look(lambda tx: tx.of(AgentTables).session(name)) == known
+        assert await scheduler.read(lambda tx: tx.of(AgentTables).session(name)) == known
 
 
 @pytest.mark.promise("X2", "C4")
@@ -64,7 +64,7 @@ async def test_a_session_that_a_run_made_after_it_was_taken_over_is_not_kept(sce
         known = KeptSession(job_id, "of the recovery", "", 1, 1)
         await scheduler.transact(lambda tx, _: tx.of(Sessions).keep(known))
         await scene.sleep(40)
-        kept = await scheduler.look(lambda tx: tx.of(Sessions).of(job_id))
+        kept = await scheduler.read(lambda tx: tx.of(Sessions).of(job_id))
         assert kept.session == "of the recovery"
         sent = [message for _, message in sessions.messages]
         assert all("s-1" not in str(message) for message in sent)
@@ -105,7 +105,7 @@ async def test_only_a_run_in_progress_forgets_a_session_that_it_did_not_find(sce
             await scheduler.transact(lambda tx, _, status=status: tx.runs.activate([row._replace(status=status)]))
             await scheduler.transact(lambda tx, _: tx.of(AgentTables).keep_session(known))
             await scheduler.transact(lambda tx, _: kept_session.forget(tx, gone))
-            assert await scheduler.look(lambda tx: tx.of(AgentTables).session("a/tick")) == left
+            assert await scheduler.read(lambda tx: tx.of(AgentTables).session("a/tick")) == left
 
 
 # -- sessions that others name ----------------------------------------------------------------------------------------

@@ -65,7 +65,7 @@ async def test_no_job_takes_the_name_of_one_that_wakeful_makes_itself(scene, age
 async def test_a_stored_name_with_a_dot_stays(scene, agents):
     async with agents.scheduler() as scheduler:
         old = await scheduler.add_job("old", Every("1h"))
-        job = (await scheduler.look(lambda tx: tx.jobs.by_name("old")))[0]
+        job = (await scheduler.read(lambda tx: tx.jobs.by_name("old")))[0]
         await scheduler.transact(lambda tx, _: tx.jobs.define(job._replace(name="reporter.old")))
         await scheduler.agents.apply({"reporter": agent()})
         assert await scheduler.add_job("reporter.old", Every("2h"), if_exists="update") == old

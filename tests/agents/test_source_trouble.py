@@ -10,7 +10,7 @@ from tests.agents.test_directory_source import Inbox, items, working
 from tests.agents.test_source_marks import Post, item, within
 from tests.kernel.scene import at, virtual
 from wakeful.domains.agents.sources import marking
-from wakeful.domains.agents.sources.desk import _not_ours
+from wakeful.domains.agents.sources.claims import _not_ours
 from wakeful.domains.agents.sources.directory import DirectorySource
 from wakeful.domains.agents.sources.source import Held, Lost, Settled, SourceAway, SourceFailed
 from wakeful.domains.agents.tables import AgentTables
@@ -47,7 +47,7 @@ def with_remote(scheduler, inbox):
     """Let the scheduler's agents find their work there."""
     remote = Remote(inbox)
     spec = {"source": "directory", "path": str(inbox.path)}
-    scheduler.agents._kind._desk._sources[json.dumps(spec, sort_keys=True)] = remote
+    scheduler.agents._kind._claims._sources[json.dumps(spec, sort_keys=True)] = remote
     return remote
 
 

@@ -113,7 +113,7 @@ async def test_resuming_an_agent_for_which_nothing_waits_calls_nobody(scene, age
             await scheduler.resume_job(name)
         await scene.sleep(60)
         assert agents.turns == []
-        assert await scheduler.look(lambda tx: tx.of(AgentTables).wake(tx.jobs.by_name("a.wake")[0].id)) is None
+        assert await scheduler.read(lambda tx: tx.of(AgentTables).wake(tx.jobs.by_name("a.wake")[0].id)) is None
 
 
 @pytest.mark.promise("H7")

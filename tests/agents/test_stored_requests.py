@@ -134,7 +134,7 @@ async def test_a_message_starts_only_schedules_that_hear_its_connector_and_are_e
         assert len(await write(scheduler, "Hello", number="1")) == 1
         await scene.sleep(5)
         assert [turn.schedule for turn in agents.turns] == ["phone"]
-        touched = await scheduler.look(lambda tx: tx.of(Outbox).interactions())
+        touched = await scheduler.read(lambda tx: tx.of(Outbox).interactions())
         assert [(one.agent, one.connector, one.sender) for one in touched] == [("a", "phone", "42")]
 
         def disable(tx, _):

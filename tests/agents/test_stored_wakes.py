@@ -16,8 +16,8 @@ from wakeful.domains.agents.admitting import admit
 from wakeful.domains.agents.budgets.rules import Caps, Limits
 from wakeful.domains.agents.budgets.spending import refuse_start, settle, store_limits
 from wakeful.domains.agents.budgets.tables import Budgets, Reservation
+from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.hops import Sender
-from wakeful.domains.agents.inherited import whole_payload
 from wakeful.domains.agents.limits.holding import meet_limit
 from wakeful.domains.agents.replies.routing import send_reply
 from wakeful.domains.agents.tables import AgentTables
@@ -55,9 +55,9 @@ async def test_a_run_that_is_claimed_again_has_its_wake_and_one_whose_wake_is_go
 async def test_a_wake_delays_no_run_that_is_due_before_it(scene, agents):
     async with agents.scheduler_with({"a": agent()}) as scheduler:
         await scheduler.run_job("a.wake")
-        due = await scheduler.look(lambda tx: find_agent(tx, "a")[1].due_at)
+        due = await scheduler.read(lambda tx: find_agent(tx, "a")[1].due_at)
         assert (await scheduler.transact(lambda tx, context: request_wake(tx, context, "a", "hook"))).wake_at > due
-        assert await scheduler.look(lambda tx: find_agent(tx, "a")[1].due_at) == due
+        assert await scheduler.read(lambda tx: find_agent(tx, "a")[1].due_at) == due
 
 
 @pytest.mark.promise("A4")
@@ -69,7 +69,7 @@ async def test_what_a_run_has_heard_is_gone_from_the_store(scene, agents):
         await scene.sleep(5)
         (run,) = await scheduler.get_run_log("a.wake", 10)
         number = ids.decode(run.id)[1]
-        assert await scheduler.look(lambda tx: tx.of(AgentTables).given_to(number)) == []
+        assert await scheduler.read(lambda tx: tx.of(AgentTables).given_to(number)) == []
 
 
 @pytest.mark.promise("A3")
@@ -84,7 +84,7 @@ async def test_a_run_that_fails_after_its_agent_was_paused_is_not_tried_again(sc
         await scheduler.start()
         await scheduler.agents.request_wake("a")
         await scene.sleep(600)
-        wake = await scheduler.look(lambda tx: tx.of(AgentTables).wake(find_agent(tx, "a")[0].id))
+        wake = await scheduler.read(lambda tx: tx.of(AgentTables).wake(find_agent(tx, "a")[0].id))
         assert (len(await scheduler.get_run_log("a.wake", 10)), wake) == (1, None)
 
 
@@ -103,7 +103,7 @@ async def test_a_run_that_is_put_off_keeps_its_wake_and_its_hops(scene, agents):
             job, _ = find_agent(tx, "a")
             return tx.of(AgentTables).wake(job.id), [run.id for run in tx.runs.open(job.id)]
 
-        wake, waiting = await scheduler.look(look)
+        wake, waiting = await scheduler.read(look)
         assert (wake.due_at, wake.hops, [wake.run_id]) == (later, 3, waiting)
 
 
@@ -289,7 +289,7 @@ async def test_a_schedule_beside_the_file_is_bound_by_what_its_agent_may(scene, 
         own = agent(budget={"runs_per_day": 2}, untrusted={"session": "ephemeral"}, deliver="none")
         await scheduler.agents.apply({"a": own})
         bare = {"does": "ask", "agent": "a", "schedule": "more", "prompt": "x"}
-        found = await scheduler.look(lambda tx: whole_payload(tx, bare))
+        found = await scheduler.read(lambda tx: effective_payload(tx, bare))
         assert found["budget"] == {"runs_per_day": 2}
         assert found["untrusted"]["session"] == "ephemeral"
         assert (list(found["runner"]), found["deliver"]) == (["python"], "none")

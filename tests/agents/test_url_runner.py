@@ -54,7 +54,7 @@ async def again(scheduler, scene):
 
 async def errors(scheduler, job="a.tick"):
     """How many errors in a row are counted."""
-    return await scheduler.look(lambda tx: tx.jobs.by_name(job)[1].errors)
+    return await scheduler.read(lambda tx: tx.jobs.by_name(job)[1].errors)
 
 
 async def report(scheduler, server, output=None, error=None):
@@ -173,7 +173,7 @@ async def test_work_with_a_status_address_is_polled_also_after_a_restart(scene):
         await scene.sleep(120)
         ended = await last(scheduler)
         assert (ended.outcome, ended.output["reply"], ended.output["session"]) == ("success", "Mended.", "s-1")
-        assert await scheduler.look(lambda tx: tx.of(Sessions).watched()) == []
+        assert await scheduler.read(lambda tx: tx.of(Sessions).watched()) == []
 
 
 @virtual
@@ -250,7 +250,7 @@ async def test_an_item_is_claimed_while_its_work_goes_on_elsewhere(scene, error,
         await scene.until(at(hours=1, minutes=1))
 
         async def item():
-            return (await scheduler.look(lambda tx: list_items(tx, "a", None, None, 9)))[0]
+            return (await scheduler.read(lambda tx: list_items(tx, "a", None, None, 9)))[0]
 
         assert (await item())["status"] == "claimed"
         await report(scheduler, server, None if error else {"reply": "It is mended."}, error)

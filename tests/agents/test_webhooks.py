@@ -218,7 +218,7 @@ async def test_what_came_in_can_be_looked_at_and_run_again(scene, agents):
         sender = await deployed(scheduler)
         first = (await sender.send({"ref": "main"}, "d-1")).json()
         await scene.sleep(5)
-        found = await scheduler.look(lambda tx: receiving.get_request(tx, first["request"]))
+        found = await scheduler.read(lambda tx: receiving.get_request(tx, first["request"]))
         assert (found["job"], found["delivery_id"], json.loads(found["body"])) == ("a.deploy", "d-1", {"ref": "main"})
         assert found["about"]["x-github-event"] == "push"
         again = receiving.settled(
@@ -226,7 +226,7 @@ async def test_what_came_in_can_be_looked_at_and_run_again(scene, agents):
         )
         await scene.sleep(5)
         assert [block(prompt)[0] for prompt in agents.prompts] == ["[payload.ref]: main"] * 2
-        newest, oldest = await scheduler.look(lambda tx: receiving.list_requests(tx, "a.deploy", None, 10))
+        newest, oldest = await scheduler.read(lambda tx: receiving.list_requests(tx, "a.deploy", None, 10))
         assert (newest["id"], newest["replay_of"]) == (receiving.request_text(again.request_id), oldest["id"])
         explained = str(await scheduler.explain(newest["run"]))
         assert "was started because its webhook was called." in explained
@@ -252,7 +252,7 @@ async def test_retention_takes_the_content_first_and_the_delivery_id_after_thirt
             return await scheduler.transact(lambda tx, _: domain.prune(tx, tx.now - days * 86_400_000, 100))
 
         async def show(request):
-            return await scheduler.look(lambda tx: receiving.get_request(tx, request))
+            return await scheduler.read(lambda tx: receiving.get_request(tx, request))
 
         await scene.until(at(days=10))
         assert (await prune(20), (await show(stored["request"]))["body"] is None) == (0, False)
@@ -304,7 +304,7 @@ async def test_a_secret_is_looked_up_with_each_request_and_an_empty_one_verifies
         await scheduler.agents.apply({"a": agent(schedules={"deploy": from_outside})})
         sender = Sender(scheduler)
         assert (await sender.send({}, "d-1")).status_code == 202
-        stored = await scheduler.look(lambda tx: tx.jobs.by_name("a.deploy")[0].payload)
+        stored = await scheduler.read(lambda tx: tx.jobs.by_name("a.deploy")[0].payload)
         assert SECRET not in stored
         viewer = {"Authorization": f"Bearer {await scheduler.create_token('eye', 'viewer')}"}
         shown = (await sender.client.get("/api/jobs/a.deploy", headers=viewer)).json()

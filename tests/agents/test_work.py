@@ -26,7 +26,7 @@ async def add(scheduler, title, owner="a", **more):
 
 
 async def items(scheduler):
-    found = await scheduler.look(lambda tx: list_items(tx, None, None, None, 100))
+    found = await scheduler.read(lambda tx: list_items(tx, None, None, None, 100))
     return {one["title"]: one for one in found}
 
 
@@ -140,7 +140,7 @@ async def test_an_item_of_a_failed_run_is_ready_again_and_set_aside_after_five_a
         with pytest.raises(ScheduleTriggerError, match="only a claimed item can be released"):
             await scheduler.transact(lambda tx, _: release_item(tx, made["id"]))
         with pytest.raises(WorkNotFound):
-            await scheduler.look(lambda tx: get_item(tx, "wrk_0000000000000"))
+            await scheduler.read(lambda tx: get_item(tx, "wrk_0000000000000"))
 
 
 @pytest.mark.promise("D10")

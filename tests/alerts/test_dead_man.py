@@ -45,7 +45,7 @@ class Watcher:
 async def test_it_is_called_at_the_start_and_then_more_than_once_a_minute(scene):
     watcher = Watcher(scene)
     async with scene.scheduler() as scheduler:
-        scheduler.accompany(DeadMan(scheduler, URL, watcher))
+        scheduler.host.add_service(DeadMan(scheduler, URL, watcher))
         before = scene.clock.now()
         await scheduler.start()
         await scene.sleep("10m")
@@ -81,7 +81,7 @@ async def test_a_call_that_fails_is_logged_once_alerted_and_holds_nothing_up(sce
     watcher.answer = SchedulerError(f"{URL} cannot be reached: refused")
     async with with_phone(scene, phone) as scheduler:
         await configure(scheduler, to="phone")
-        scheduler.accompany(DeadMan(scheduler, URL, watcher))
+        scheduler.host.add_service(DeadMan(scheduler, URL, watcher))
         with caplog.at_level(logging.WARNING, "wakeful.alerts"):
             await scheduler.start()
             await scene.sleep("10m")
@@ -99,7 +99,7 @@ async def test_a_call_that_fails_is_logged_once_alerted_and_holds_nothing_up(sce
 async def test_one_call_that_fails_is_no_alert_and_an_answer_of_an_error_is_a_failure(scene):
     watcher = Watcher(scene)
     async with scene.scheduler() as scheduler:
-        scheduler.accompany(DeadMan(scheduler, URL, watcher))
+        scheduler.host.add_service(DeadMan(scheduler, URL, watcher))
         await scheduler.start()
         await scene.sleep(1)
         watcher.answer = 500
@@ -117,13 +117,13 @@ async def test_what_an_earlier_life_could_not_call_is_closed_by_the_first_call_t
     watcher = Watcher(scene)
     watcher.answer = 500
     async with scene.scheduler() as scheduler:
-        scheduler.accompany(DeadMan(scheduler, URL, watcher))
+        scheduler.host.add_service(DeadMan(scheduler, URL, watcher))
         await scheduler.start()
         await scene.sleep("2m")
         assert len(await scheduler.list_alerts()) == 1
     watcher.answer = 200
     async with scene.scheduler() as scheduler:
-        scheduler.accompany(DeadMan(scheduler, URL, watcher))
+        scheduler.host.add_service(DeadMan(scheduler, URL, watcher))
         await scheduler.start()
         await scene.sleep("1m")
         assert await scheduler.list_alerts() == []
@@ -153,7 +153,7 @@ async def test_an_address_that_is_changed_in_the_file_is_called_from_then_on(sce
 
     async with scene.scheduler() as scheduler:
         companion = DeadMan(scheduler, None, call)
-        scheduler.accompany(companion)
+        scheduler.host.add_service(companion)
         await scheduler.start()
         await scene.sleep("5m")
         assert called == []

@@ -183,7 +183,7 @@ async def test_a_snoozed_incident_is_silent_until_then_and_announced_if_it_is_st
         await scheduler.start()
         await scene.until(at(2, 10))
         (alert,) = await scheduler.list_alerts()
-        snoozed = await scheduler.transact(lambda tx, _: snooze(tx, [alert.id], "3h", scheduler.acting()))
+        snoozed = await scheduler.transact(lambda tx, _: snooze(tx, [alert.id], "3h", scheduler.host.origin()))
         assert snoozed.alerts[0].snoozed_until == at(5, 10)
         phone.clear()
         await scene.until(at(5, 5))
@@ -201,7 +201,7 @@ async def test_a_snoozed_job_is_silent_about_what_it_has_yet_to_raise(scene):
         await configure(scheduler, to="phone", cooldown="1h")
         await scheduler.add_job("backup", Every("1h"), max_errors=0)
         await scheduler.start()
-        done = await scheduler.transact(lambda tx, _: snooze(tx, ["backup"], "150m", scheduler.acting()))
+        done = await scheduler.transact(lambda tx, _: snooze(tx, ["backup"], "150m", scheduler.host.origin()))
         assert done.alerts == []
         await scene.until(at(2, 20))
         assert phone.events == []
@@ -215,17 +215,17 @@ async def test_what_cannot_be_snoozed_is_said_and_changes_nothing(scene):
     async with scene.scheduler() as scheduler:
         for ref, missing in (("alr_0000000000000", AlertNotFound), ("nonsense", JobNotFound)):
             with pytest.raises(missing):
-                await scheduler.transact(lambda tx, _, ref=ref: snooze(tx, [ref], "1h", scheduler.acting()))
+                await scheduler.transact(lambda tx, _, ref=ref: snooze(tx, [ref], "1h", scheduler.host.origin()))
         await scheduler.add_job("a", Manual())
         for time, error in (("0s", IntervalParseError), ("400d", InvalidSetting)):
             with pytest.raises(error):
-                await scheduler.transact(lambda tx, _, time=time: snooze(tx, ["a"], time, scheduler.acting()))
+                await scheduler.transact(lambda tx, _, time=time: snooze(tx, ["a"], time, scheduler.host.origin()))
         with pytest.raises(InvalidSetting, match="There is no alert kind 'nope'"):
             await configure(scheduler, to=None, urgent=["nope"])
         with pytest.raises(InvalidSetting, match="after"):
             await configure(scheduler, to=None, after=0)
         job_id = (await scheduler.get_job("a"))._state.job_id
-        kept = await scheduler.look(lambda tx: (tx.alerts.job_snoozed_until(job_id), tx.facts.get(RULES)))
+        kept = await scheduler.read(lambda tx: (tx.alerts.job_snoozed_until(job_id), tx.facts.get(RULES)))
         assert (kept, await scheduler.list_actions()) == ((None, None), [])
 
 
@@ -417,7 +417,7 @@ async def test_a_snooze_that_ends_while_an_incident_flaps_announces_that_it_does
     async with with_phone(scene, phone) as scheduler:
         await configure(scheduler, to="phone")
         await scheduler.add_job("backup", Every("1m"), max_errors=0, backoff=["1s"])
-        await scheduler.transact(lambda tx, _: snooze(tx, ["backup"], "30m", scheduler.acting()))
+        await scheduler.transact(lambda tx, _: snooze(tx, ["backup"], "30m", scheduler.host.origin()))
         await scheduler.start()
         await scene.sleep("2h")
         assert phone.events == [("flapping", "opened")]
@@ -440,6 +440,28 @@ async def test_what_flapped_and_then_stays_broken_is_announced(scene):
         assert [alert.kind for alert in await scheduler.list_alerts()] == ["failing"]
 
 
+@pytest.mark.promise("X20")
+@virtual
+async def test_a_message_that_is_sent_while_the_job_runs_says_so(scene):
+    phone = Phone(scene)
+    scene.act = failing()
+    async with with_phone(scene, phone) as scheduler:
+        await configure(scheduler, to="phone", after=1)
+        await scheduler.add_job("backup", Every("1h"))
+        await scheduler.transact(lambda tx, _: snooze(tx, ["backup"], "65m", scheduler.acting()))
+        await scheduler.start()
+        await scene.sleep("61m")
+
+        async def long(_):
+            await scene.sleep("2h")
+
+        scene.act = long
+        await scheduler.run_job("backup")
+        await scene.sleep("10m")
+        assert phone.events == [("failing", "opened")]
+        assert "Next: a run of it is in progress." in phone.texts[0]
+
+
 @pytest.mark.promise("X5", "X27")
 @virtual
 async def test_when_a_resume_is_undone_the_incident_goes_on_and_its_second_end_is_told_too(scene):
@@ -458,6 +480,7 @@ async def test_when_a_resume_is_undone_the_incident_goes_on_and_its_second_end_i
             await scheduler.undo()
             await scene.sleep("1s")
             assert phone.events == [("disabled", "closed"), ("disabled", "repeated")]
+            assert "does not start again until wakeful resume backup" in phone.texts[-1]
         phone.clear()
         await scheduler.resume_job("backup")
         await scene.sleep("1s")

@@ -89,7 +89,7 @@ async def test_the_second_call_that_fails_is_an_alert_and_one_of_a_node_that_liv
     watcher = Watcher(scene)
     watcher.answer = 500
     async with scene.scheduler() as scheduler:
-        scheduler.accompany(DeadMan(scheduler, URL, watcher))
+        scheduler.host.add_service(DeadMan(scheduler, URL, watcher))
 
         def others(tx, context):
             for number, name in ((1, "there"), (2, "gone")):
@@ -101,11 +101,11 @@ async def test_the_second_call_that_fails_is_an_alert_and_one_of_a_node_that_liv
         await scheduler.transact(others)
         await scene.sleep(31)
         assert len(watcher.times) == 2
-        opened = [alert.key for alert in await scheduler.look(lambda tx: tx.alerts.open_of("dead_man"))]
+        opened = [alert.key for alert in await scheduler.read(lambda tx: tx.alerts.open_of("dead_man"))]
         assert sorted(opened) == ["dead_man:gone", "dead_man:here", "dead_man:there"]
         watcher.answer = 200
         await scene.sleep(35)
-        (left,) = await scheduler.look(lambda tx: tx.alerts.open_of("dead_man"))
+        (left,) = await scheduler.read(lambda tx: tx.alerts.open_of("dead_man"))
         assert left.key == "dead_man:there"
 
 

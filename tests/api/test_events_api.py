@@ -21,10 +21,10 @@ from wakeful import Every, NewJob, Scheduler
 from wakeful.routing.auth import Caller, Gate
 from wakeful.routing.problems import ApiError
 from wakeful.routing.settings import ConnectionLimits
+from wakeful.surfaces.api import event_feed
 from wakeful.surfaces.api import events as module
-from wakeful.surfaces.api import feed as feed_module
+from wakeful.surfaces.api.event_feed import Feed, RenderedGroup
 from wakeful.surfaces.api.events import EventStream, Pass, Place, Reader, Streams
-from wakeful.surfaces.api.feed import Feed, RenderedGroup
 from wakeful.surfaces.api.server import PATIENCE_S
 from wakeful.testing import VirtualClock, run
 
@@ -347,7 +347,7 @@ async def test_a_fault_in_a_stream_is_not_swallowed(scene, monkeypatch):
 
 @virtual
 async def test_what_is_kept_in_memory_is_bounded_and_the_store_has_the_rest(scene, monkeypatch):
-    monkeypatch.setattr("wakeful.surfaces.api.feed.RING_CHARS", 2_000)
+    monkeypatch.setattr("wakeful.surfaces.api.event_feed.RING_CHARS", 2_000)
     wire = Wire()
     await scene.touch(500)
     _, newest = await scene.scheduler.server_side.event_ids()
@@ -365,7 +365,7 @@ async def test_what_is_kept_in_memory_is_bounded_and_the_store_has_the_rest(scen
 @pytest.mark.promise("X24")
 @virtual
 async def test_the_groups_in_memory_are_no_more_after_an_hour_than_after_a_minute(scene, monkeypatch):
-    monkeypatch.setattr("wakeful.surfaces.api.feed.RING_GROUPS", 100)
+    monkeypatch.setattr("wakeful.surfaces.api.event_feed.RING_GROUPS", 100)
     wire = Wire()
     task = await scene.read(wire)
     counts = []
@@ -415,8 +415,8 @@ async def test_a_reader_looks_only_at_what_is_new_however_much_is_kept_for_other
 @virtual
 async def test_events_are_written_out_once_for_all_readers(scene, monkeypatch):
     written = []
-    events_of = feed_module.events_of
-    monkeypatch.setattr(feed_module, "events_of", lambda group: written.append(group.id) or events_of(group))
+    events_of = event_feed.events_of
+    monkeypatch.setattr(event_feed, "events_of", lambda group: written.append(group.id) or events_of(group))
     wires = [Wire() for _ in range(10)]
     tasks = [await scene.read(wire) for wire in wires]
     await scene.touch(50)

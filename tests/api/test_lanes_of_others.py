@@ -51,7 +51,7 @@ async def test_an_agents_token_enters_no_lane_of_agents_sessions_accounts_and_wo
                 answer = await callers.ask("fox", request, body)
                 assert (answer.status_code, answer.json()["code"]) == (403, "forbidden"), (lane, request, answer.text)
                 assert answer.json()["error"].startswith(f"fox cannot enter the lane '{lane}'"), answer.text
-        assert (await scheduler.look(lambda tx: tx.lanes.loads(["agent:reporter"])))["agent:reporter"].size == 3
+        assert (await scheduler.read(lambda tx: tx.lanes.loads(["agent:reporter"])))["agent:reporter"].size == 3
         for request, body in attempts({"agent:reporter": 2})[4:5]:
             assert (await callers.ask("boss", request, body)).status_code == 200, "an operator may"
 
@@ -69,7 +69,7 @@ async def test_an_agents_token_enters_no_lane_in_which_jobs_of_others_are(scene)
                 answer = await callers.ask("fox", request, body)
                 assert answer.status_code == 403, (lane, request, answer.text)
                 assert answer.json()["error"] == f"fox cannot enter the lane '{lane}': jobs of others are in it."
-        sizes = await scheduler.look(lambda tx: tx.lanes.loads(["gpu", "wood", "den"]))
+        sizes = await scheduler.read(lambda tx: tx.lanes.loads(["gpu", "wood", "den"]))
         assert {lane: load.size for lane, load in sizes.items()} == {"gpu": 4, "wood": 4, "den": 2}
 
 

@@ -150,7 +150,7 @@ class Drill:
                 if process is None:
                     self._start(name)
             await self._resume(outside)
-            while not await outside.look(self._is_running):
+            while not await outside.read(self._is_running):
                 assert time.monotonic() < end, "no run was seen running"
                 await asyncio.sleep(0.01)
             for name, process in self._nodes.items():
@@ -158,7 +158,7 @@ class Drill:
                     await asyncio.to_thread(_end, process)
                     self._nodes[name] = None
                     self._kills += 1
-            if await outside.look(self._is_running):
+            if await outside.read(self._is_running):
                 return
 
     async def _resume(self, outside: Scheduler) -> None:
@@ -183,7 +183,7 @@ class Drill:
     async def _until_settled(self, outside: Scheduler) -> None:
         end = time.monotonic() + SETTLE_S
         while time.monotonic() < end:
-            left = await outside.look(lambda tx: self._open_events(tx) + len(tx.of(Workflows).open_runs(self.name)))
+            left = await outside.read(lambda tx: self._open_events(tx) + len(tx.of(Workflows).open_runs(self.name)))
             if not left:
                 return
             await asyncio.sleep(0.2)
@@ -191,17 +191,17 @@ class Drill:
     async def _count(self, outside: Scheduler) -> Counted:
         added = Counter(read_ledger(self._ledger))
         wanted = [line for name in self._published for line in self.lines_of(name)]
-        attempts = await outside.look(lambda tx: tx.of(Workflows).runs(self.name, 100_000))
-        passed = await outside.look(lambda tx: tx.of(Topics).matching(self.name, self.passed_on, None, None, 100_000))
+        attempts = await outside.read(lambda tx: tx.of(Workflows).runs(self.name, 100_000))
+        passed = await outside.read(lambda tx: tx.of(Topics).matching(self.name, self.passed_on, None, None, 100_000))
         names = Counter(name for event in passed for name in event.message_id.split("+"))
         crashed = [one for one in attempts if one.status == "crashed"]
         return Counted(
             len(self._published), self._kills, len(crashed), sum(one.mutation == "in_flight" for one in crashed),
             lost=sum(line not in added for line in wanted),
             twice=sum(count > 1 for count in added.values()),
-            unconsumed=await outside.look(self._open_events),
+            unconsumed=await outside.read(self._open_events),
             not_passed_on=sum(names[name] != 1 for name in self._published),
-            denied=await outside.look(lambda tx: _denied(tx, [one for one in attempts if _did_something(one)])),
+            denied=await outside.read(lambda tx: _denied(tx, [one for one in attempts if _did_something(one)])),
         )  # fmt: skip
 
     def lines_of(self, name: str) -> list[str]:

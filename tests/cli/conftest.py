@@ -9,7 +9,7 @@ import shutil
 import pytest
 
 from tests.cli.terminal import Answer, Terminal
-from wakeful.console import words
+from wakeful.console import humanize
 from wakeful.surfaces.cli import main
 
 
@@ -29,9 +29,9 @@ def here(tmp_path, monkeypatch):
     monkeypatch.setenv("TZ", "UTC")
     for name in ("WAKEFUL_DB", "XDG_DATA_HOME", "COLUMNS", "WAKEFUL_DEBUG", "NO_COLOR"):
         monkeypatch.delenv(name, raising=False)
-    words._system_zone.cache_clear()
+    humanize._system_zone.cache_clear()
     yield tmp_path
-    words._system_zone.cache_clear()
+    humanize._system_zone.cache_clear()
 
 
 @pytest.fixture

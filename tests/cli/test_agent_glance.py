@@ -30,8 +30,8 @@ def test_agents_and_workflows_of_a_server_that_ended_are_shown_as_cut_off(wakefu
         await clock.sleep("1h")
 
     async def look(scheduler):
-        seen = scheduler.seen
-        found = await scheduler.look(lambda tx: workflow_view(tx, "mailroom", seen))
+        seen = scheduler.host.seen
+        found = await scheduler.read(lambda tx: workflow_view(tx, "mailroom", seen))
         [one] = await scheduler.agents.list()
         return found["status"], found["cut_off"], one["status"], one["running"], one["cut_off"]
 

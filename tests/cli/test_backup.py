@@ -202,7 +202,7 @@ def test_neither_a_backup_nor_what_is_restored_from_it_has_the_keys_of_the_runni
             if make:
                 await scheduler.add_job("job", Every("1h"))
                 await scheduler.transact(lambda tx, _: (callbacks.callback_token(tx, 1), run_tokens.run_token(tx, 1)))
-            return await scheduler.look(lambda tx: [tx.facts.of([fact]).get(fact) for fact in facts])
+            return await scheduler.read(lambda tx: [tx.facts.of([fact]).get(fact) for fact in facts])
 
     def keys_of(url, **how):
         return asyncio.run(keys(url, **how))

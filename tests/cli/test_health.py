@@ -7,7 +7,7 @@ import re
 import pytest
 
 from wakeful.console.opening import now_ms
-from wakeful.console.place import find_place
+from wakeful.console.store_location import find_place
 from wakeful.surfaces.cli.doctor import Doubts, Inside, _server, examine
 from wakeful.surfaces.cli.health import _with_cut_off
 

@@ -15,9 +15,9 @@ from io import StringIO
 import pytest
 
 from wakeful import Every, Scheduler
-from wakeful.console.saying import LogFormatter
+from wakeful.console.humanize import plain, visible
+from wakeful.console.output import LogFormatter
 from wakeful.console.tables import print_json
-from wakeful.console.words import plain, visible
 from wakeful.errors import SchedulerError
 
 #: Clear the screen, set the title, C1's own introducer, erase, and turn the line around.

@@ -9,7 +9,7 @@ import typer
 
 from wakeful.surfaces.cli import MODULES, command_tree
 from wakeful.surfaces.cli.app import app
-from wakeful.surfaces.cli.light import read_plainly
+from wakeful.surfaces.cli.fast_parse import read_plainly
 
 PLACES = {name: module for module, names in MODULES.items() for name in names}
 PLAIN = [

@@ -9,7 +9,7 @@ import pytest
 
 from wakeful import Scheduler
 from wakeful.console.failures import WrongUse
-from wakeful.console.place import find_place
+from wakeful.console.store_location import find_place
 from wakeful.errors import StoreUnusable
 
 

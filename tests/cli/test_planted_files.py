@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.test_trust import NOBODY, OPEN_TO_ALL, STICKY, as_another, give_away
 from wakeful.callables import load_function
-from wakeful.console.place import find_place
+from wakeful.console.store_location import find_place
 from wakeful.domains.workflows.loading import CannotLoad, load_file, read_ref
 from wakeful.errors import InvalidJob, InvalidSetting, StoreUnusable
 from wakeful.references import looked_up

@@ -10,7 +10,7 @@ from itertools import pairwise
 
 import pytest
 
-from wakeful.console.words import need_seconds
+from wakeful.console.humanize import need_seconds
 
 SUNDAY = ("--after", "2026-11-15T10:30Z")
 

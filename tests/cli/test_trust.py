@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from wakeful import Scheduler
-from wakeful.console.place import find_place, nearest_config
+from wakeful.console.store_location import find_place, nearest_config
 from wakeful.kernel.engine.long_output import keep_long_output
 from wakeful.kernel.rules.outcome import Result
 from wakeful.surfaces.api.server import first_token

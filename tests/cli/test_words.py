@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from wakeful.console.words import ago, ahead, brief, plain, relative, span, stamp
+from wakeful.console.humanize import ago, ahead, brief, plain, relative, span, stamp
 
 SECOND, MINUTE, HOUR, DAY = 1_000, 60_000, 3_600_000, 86_400_000
 NOW = 1_794_738_600_000  # Sunday 2026-11-15 10:30 UTC

@@ -47,7 +47,7 @@ async def wait(call, *given):
 async def eventually(scheduler, read, is_so):
     """What is stored, once it is so."""
     async with asyncio.timeout(PATIENCE):
-        while not is_so(found := await scheduler.look(read)):
+        while not is_so(found := await scheduler.read(read)):
             await sleep(0.02)
     return found
 
@@ -74,7 +74,7 @@ async def taken(bot):
 
 
 async def paired(scheduler):
-    return await scheduler.look(lambda tx: tx.of(Chats).people("bot"))
+    return await scheduler.read(lambda tx: tx.of(Chats).people("bot"))
 
 
 async def post(scheduler, *buttons, text="Look", **more):

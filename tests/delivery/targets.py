@@ -64,15 +64,15 @@ async def sending_to(scene, target, rules=None):
 
 async def stored(scheduler, **wanted):
     """All deliveries, the oldest first."""
-    found = await scheduler.look(lambda tx: list_deliveries(tx, Wanted(**wanted, limit=10_000)))
+    found = await scheduler.read(lambda tx: list_deliveries(tx, Wanted(**wanted, limit=10_000)))
     return found[::-1]
 
 
 async def one(scheduler, number):
     from wakeful.domains.delivery.views import delivery_number
 
-    return await scheduler.look(lambda tx: get_delivery(tx, delivery_number(number)))
+    return await scheduler.read(lambda tx: get_delivery(tx, delivery_number(number)))
 
 
 async def known(scheduler):
-    return await scheduler.look(list_connectors)
+    return await scheduler.read(list_connectors)

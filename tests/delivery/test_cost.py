@@ -47,7 +47,7 @@ def test_the_queue_of_another_connector_is_not_looked_through(tmp_path):
                 tx.of(Outbox).add(row(MANY)._replace(connector="fine"))
 
             await scheduler.transact(work)
-            assert (await scheduler.look(lambda tx: tx.of(Outbox).head("fine"))).id == MANY
+            assert (await scheduler.read(lambda tx: tx.of(Outbox).head("fine"))).id == MANY
 
     asyncio.run(fill())
     for where in (
@@ -78,7 +78,7 @@ def test_what_a_connector_has_sent_is_not_looked_through_for_what_waits(tmp_path
                 tx.of(Outbox).add(row(MANY)._replace(connector="fine"))
 
             await scheduler.transact(work)
-            assert (await scheduler.look(lambda tx: tx.of(Outbox).head("fine"))).id == MANY
+            assert (await scheduler.read(lambda tx: tx.of(Outbox).head("fine"))).id == MANY
 
     asyncio.run(fill())
     for where in (

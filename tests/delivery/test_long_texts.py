@@ -7,10 +7,12 @@ import json
 
 import pytest
 import requests
+from apprise import Apprise
+from apprise.conversion import text_to_html
 
 from tests.delivery.bot_server import TOKEN, ZOE
 from wakeful.clock import SystemClock
-from wakeful.domains.delivery.apprise_urls import AppriseConnector
+from wakeful.domains.delivery.apprise_urls import AppriseConnector, parts_for
 from wakeful.domains.delivery.connector import Message
 from wakeful.domains.delivery.sending import attempt
 from wakeful.domains.delivery.telegram.connector import TelegramConnector
@@ -23,6 +25,12 @@ TGRAM = "tgram://123456789:abcdefg_hijklmnop/12315544/"
 def send(connector, text, title="backup: success", kind="output"):
     message = Message("dlv_1", kind, text, title, None, None, None, None, str(ZOE), 1_700_000_000_000)
     return asyncio.run(attempt(connector, message, SystemClock().boot))[0]
+
+
+def apprise_of(url):
+    made = Apprise()
+    assert made.add(url)
+    return made
 
 
 class Service:
@@ -70,6 +78,31 @@ def test_what_a_service_escapes_counts(monkeypatch):
     text = "snake_case_name [x] " * 200
     assert send(AppriseConnector(f"{DISCORD}?format=markdown"), text).ok
     assert words(" ".join(discord.taken)) == words(text)
+
+
+@pytest.mark.promise("A8")
+@pytest.mark.parametrize("ping", ["@everyone", "<@%26123456789012345678>,<@4711>,@here"])
+def test_whom_discord_mentions_with_every_part_counts(monkeypatch, ping):
+    discord = Service(monkeypatch, "content", lambda text: utf16(text) <= 2_000)
+    text = "word " * 1_000
+    assert send(AppriseConnector(f"{DISCORD}?ping={ping}"), text).ok
+    assert sum(part.count("word") for part in discord.taken) == 1_000
+
+
+@pytest.mark.promise("A8")
+@pytest.mark.parametrize("style", ["", "?format=text", "?format=html"])
+def test_tabs_count_as_the_blanks_that_telegram_gets_for_them(monkeypatch, style):
+    telegram = Service(monkeypatch, "text", lambda given: utf16(given.replace("\r", "")) <= 4_096)
+    assert send(AppriseConnector(TGRAM + style), "name\t17\n" * 1_000).ok
+    assert "".join(telegram.taken).count("name") == 1_000
+
+
+@pytest.mark.promise("A8")
+def test_blanks_count_as_they_are_written_in_html():
+    service = apprise_of("mailto://user:secret@example.org?format=html")
+    _, parts = parts_for(service, "", "a b\tc " * 20_000, "text")
+    assert all(len(text_to_html(part)) <= 32_768 for part in parts)
+    assert sum(part.count("c") for part in parts) == 20_000
 
 
 @pytest.mark.promise("A8")

@@ -56,14 +56,14 @@ async def test_a_message_that_waits_can_be_cancelled_and_the_next_one_goes_out(s
     async with sending_to(scene, target) as scheduler:
         first, second = [await scheduler.deliver(text, to="phone") for text in ("one", "two")]
         await scene.sleep(1)
-        waits = await scheduler.look(lambda tx: explain_delivery(tx, delivery_number(first), ZoneInfo("Asia/Tokyo")))
+        waits = await scheduler.read(lambda tx: explain_delivery(tx, delivery_number(first), ZoneInfo("Asia/Tokyo")))
         assert re.search(r"the next attempt is at 2\d{3}-\d\d-\d\d \d\d:\d\d\S* JST \(.*UTC\)\.$", waits.sentences[1])
         target.act = None
         row = await scheduler.transact(lambda tx, _: cancel(tx, delivery_number(first)))
         assert (row.status, row.last_error) == ("expired", "a person cancelled it")
         await scene.sleep("1h")
         assert [call[1] for call in target.calls] == [first, second]
-        story = await scheduler.look(lambda tx: explain_delivery(tx, delivery_number(first)))
+        story = await scheduler.read(lambda tx: explain_delivery(tx, delivery_number(first)))
         assert story.sentences[1:] == ["It is not sent any more.", "Why: a person cancelled it."]
         assert (await one(scheduler, second))["status"] == "sent"
         assert (await scheduler.transact(lambda tx, _: cancel(tx, delivery_number(second)))).status == "sent"

@@ -76,7 +76,7 @@ def test_a_bot_that_is_changed_polls_once_and_one_that_is_removed_no_more(tmp_pa
             await scheduler.start()
             await asyncio.to_thread(bot.until, lambda: bot.polling == 1)
             await reload_configured(scheduler, written(tmp_path, bot={**given, "allow_from": [42, "43"]}))
-            people = await scheduler.look(lambda tx: tx.of(Chats).people("bot"))
+            people = await scheduler.read(lambda tx: tx.of(Chats).people("bot"))
             assert [one.sender for one in people] == ["42", "43"]
             before = bot.polls
             await asyncio.to_thread(bot.until, lambda: bot.polls > before or bot.polling == 1)

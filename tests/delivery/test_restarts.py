@@ -240,3 +240,21 @@ async def test_a_test_that_arrives_sends_what_waits_for_its_turn(scene):
         await scheduler.connectors.test("phone", "does it work?")
         await scene.sleep(1)
         assert target.texts == ["does it work?", "0", "1", "2"]
+
+
+@pytest.mark.promise("H2", "A8")
+@virtual
+async def test_a_server_that_starts_while_the_clock_is_behind_makes_no_id_a_second_time(scene):
+    target = refusing(scene)
+    async with sending_to(scene, target) as scheduler:
+        scene.step(hours=-2)
+        for number in range(20):
+            await scheduler.deliver(f"message {number}", to="phone")
+        target.act = None
+        await scene.sleep("10s")  # one run made twenty attempts: the newest ids are theirs
+    scene.step(minutes=-10)
+    async with sending_to(scene, target) as scheduler:
+        number = await scheduler.deliver("hello", to="phone")
+        target.mark()
+        await scene.sleep(1)
+        assert (target.times, (await one(scheduler, number))["status"]) == ([0], "sent")

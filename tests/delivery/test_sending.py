@@ -93,7 +93,7 @@ async def test_what_waits_for_a_person_who_is_paired_no_more_is_given_up(scene):
         other = Person("bot", "44", "operator", None, "code", 0)  # who used a code is not the file's to forget
         await scheduler.transact(lambda tx, _: tx.of(Chats).pair(other))
         await scheduler.transact(lambda tx, context: pairing.allow(tx, context, "bot", ["42"]))
-        assert {one.sender for one in await scheduler.look(lambda tx: tx.of(Chats).people("bot"))} == {"42", "44"}
+        assert {one.sender for one in await scheduler.read(lambda tx: tx.of(Chats).people("bot"))} == {"42", "44"}
 
 
 @pytest.mark.promise("A10")
@@ -218,7 +218,7 @@ async def test_what_is_in_a_digest_that_fails_has_failed(scene):
         await scheduler.transact(lambda tx, _: requeue(tx, member))
         assert [item["status"] for item in await stored(scheduler)] == ["failed", "failed"]
         assert await scheduler.transact(lambda tx, context: requeue_all(tx, context, "failed")) == 1
-        assert (await scheduler.look(lambda tx: tx.of(Outbox).get(digest))).status == "pending"
+        assert (await scheduler.read(lambda tx: tx.of(Outbox).get(digest))).status == "pending"
 
 
 @pytest.mark.promise("X19")

@@ -86,11 +86,11 @@ def test_wrong_codes_count_for_ten_minutes_or_until_there_is_a_new_code(tmp_path
             third = await offer(scheduler)
             for number in range(3 * pairing.MOST_SENDERS):
                 await redeem(f"s{number}", "WRONG")
-            tries = await scheduler.look(lambda tx: tx.tables.count("pairing_tries"))
+            tries = await scheduler.read(lambda tx: tx.tables.count("pairing_tries"))
             assert tries <= pairing.MOST_SENDERS, "however many senders guess"
             assert await redeem("42", third) is True
             assert await redeem("s1", "WRONG") is False
-            assert await scheduler.look(lambda tx: tx.tables.count("pairing_tries")) == tries, "nothing is open"
+            assert await scheduler.read(lambda tx: tx.tables.count("pairing_tries")) == tries, "nothing is open"
 
     asyncio.run(main())
 
@@ -165,7 +165,7 @@ def test_whom_the_file_lets_in_no_more_is_forgotten(tmp_path, bot):
         async with on(url, bot, allow_from=[ZOE]) as scheduler:
             await scheduler.start()
             assert [one.sender for one in await paired(scheduler)] == ["42"]
-            assert await scheduler.look(lambda tx: tx.of(Outbox).interactions()) == []
+            assert await scheduler.read(lambda tx: tx.of(Outbox).interactions()) == []
             await scheduler.stop()
 
     asyncio.run(main())
@@ -228,7 +228,7 @@ def test_another_poller_is_an_alert_that_closes_when_it_is_gone(tmp_path, monkey
             await scheduler.start()
             bot.write("hi")
             await eventually(scheduler, lambda tx: tx.of(Outbox).interactions(), bool)
-            (alert,) = await scheduler.look(lambda tx: tx.alerts.latest())
+            (alert,) = await scheduler.read(lambda tx: tx.alerts.latest())
             assert "another program receives" in alert.message
             assert alert.closed_at is not None
             await scheduler.stop()

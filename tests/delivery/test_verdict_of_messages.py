@@ -122,5 +122,5 @@ async def test_a_test_message_that_fails_says_so_once_and_is_no_message_that_was
     async with sending_to(scene, refusing(scene)) as scheduler:
         await scheduler.add_job("a", Every("1h"))
         number = await scheduler.connectors.test("phone")
-        assert (await scheduler.look(lambda tx: tx.of(Outbox).get(number))).status == "failed"
+        assert (await scheduler.read(lambda tx: tx.of(Outbox).get(number))).status == "failed"
         assert (await scheduler.get_verdict()).well

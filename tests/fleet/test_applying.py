@@ -27,7 +27,7 @@ def fleet(scheduler, *jobs, name="main", file_hash="1", place="here:/wakeful.yam
         job_name, trigger, options = (job, HOURLY, {}) if isinstance(job, str) else (*job, {})[:3]
         options = dict(options)
         said = (options.pop("enabled", True), options.pop("notes", None))
-        wanted.append(Wanted(scheduler.drafted(NewJob(job_name, trigger, **options), "file", {}), *said))
+        wanted.append(Wanted(scheduler.host.draft(NewJob(job_name, trigger, **options), "file", {}), *said))
     return Fleet(name, tuple(wanted), file_hash, ("${TOKEN}",), place)
 
 
@@ -87,7 +87,7 @@ async def test_a_plan_only_reads(scene):
     async with scene.scheduler() as scheduler:
         await apply(scheduler, fleet(scheduler, "a", "b"))
         made, terms = fleet(scheduler, ("a", Every("2h")), "b", "c"), Terms(scene.clock.now(), "UTC")
-        plan = await scheduler.look(lambda tx: plan_fleet(tx, made, terms))
+        plan = await scheduler.read(lambda tx: plan_fleet(tx, made, terms))
         assert (len(plan.create), len(plan.update), plan.remove, plan.unchanged) == (1, 1, [], 1)
         assert await names(scheduler) == ["a", "b"]
 
@@ -218,7 +218,7 @@ async def test_nodes_whose_files_differ_do_not_undo_each_other(scene):
         assert await apply(scheduler, new, unless_applied=True) is not None
         assert await apply(scheduler, old, unless_applied=True) is None  # it starts again, with the file it had
         assert await names(scheduler) == ["a", "b"]
-        assert await scheduler.look(lambda tx: tx.of(Fleets).applied("main")) == ("2", ["${TOKEN}"])
+        assert await scheduler.read(lambda tx: tx.of(Fleets).applied("main")) == ("2", ["${TOKEN}"])
 
 
 @virtual

@@ -92,6 +92,10 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
             {"every": "1h", "tz": "UTC", "command": ["a"]},
             [("tz", "There is no key 'tz' in jobs.job. Did you mean 'timezone'?")],
         ),
+        (
+            {"every": "1h", "grace": "1h", "command": ["a"]},
+            [("grace", "There is no key 'grace' in jobs.job. It is for jobs with ping.")],
+        ),
         ({"every": "1h"}, [("", "jobs.job does not say what to do: give command, url or ping.")]),
         (
             {"command": ["a"], "every": "1h", "cron": "* * * * *"},

@@ -57,8 +57,8 @@ def written(tmp_path):
 
 def watching(scheduler, written, beside=None):
     watch = FileWatch(scheduler, written.path, written.load, lambda _: (), beside)
-    scheduler.before_start(watch.prepare)
-    scheduler.accompany(watch)
+    scheduler.host.before_start(watch.prepare)
+    scheduler.host.add_service(watch)
 
 
 @virtual
@@ -145,7 +145,7 @@ async def test_applying_a_file_ends_the_alert_about_it(scene):
         for place in (made.place, "there:/other.yaml"):
             await scheduler.transact(lambda tx, context, p=place: open_alert(tx, context, CONFIG_ALERT, p, "wrong"))
         await apply(scheduler, made)
-        left = await scheduler.look(lambda tx: [alert.key for alert in tx.alerts.all_open()])
+        left = await scheduler.read(lambda tx: [alert.key for alert in tx.alerts.all_open()])
         assert left == [f"{CONFIG_ALERT}:there:/other.yaml"]
 
 

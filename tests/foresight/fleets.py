@@ -22,7 +22,7 @@ def snapshot_of(*jobs, start=START, write=None):
             await scheduler.add_jobs(jobs)
             if write is not None:
                 await scheduler.transact(write)
-            return await scheduler.look(take_snapshot)
+            return await scheduler.read(take_snapshot)
 
     clock = VirtualClock(start)
     return run(main(), clock)

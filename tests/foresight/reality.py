@@ -109,7 +109,7 @@ def stored(scene, fleet):
     async def main():
         async with _scheduler(scene, fleet) as scheduler:
             await scheduler.add_jobs(fleet.jobs)
-            return await scheduler.look(take_snapshot)
+            return await scheduler.read(take_snapshot)
 
     scene.clock = VirtualClock(fleet.start)
     return run(main(), scene.clock)
@@ -182,7 +182,7 @@ async def runs_of(scheduler):
             if row.started_at is not None
         ]
 
-    return sorted(await scheduler.look(look), key=_order)
+    return sorted(await scheduler.read(look), key=_order)
 
 
 def as_lived(runs):

@@ -72,7 +72,7 @@ def check(scene: Scene, seed):
     async def main():
         agents.act = act
         async with agents.scheduler_with(plan) as scheduler:
-            snapshot = await scheduler.look(take_snapshot)
+            snapshot = await scheduler.read(take_snapshot)
         scheduler = await begun()
         if outage is not None:
             await scene.clock.sleep(scene.clock.until(outage[0] - 1))
@@ -80,7 +80,7 @@ def check(scene: Scene, seed):
             await scene.clock.sleep(scene.clock.until(outage[1]))
             scheduler = await begun()
         await scene.clock.sleep(scene.clock.until(ends - 1))
-        ledger = await scheduler.look(lambda tx: ledger_of_all(tx, begins - 1, scheduler.hidden_kinds))
+        ledger = await scheduler.read(lambda tx: ledger_of_all(tx, begins - 1, scheduler.host.hidden_kinds))
         found = await runs_of(scheduler)
         await scheduler.close()
         return snapshot, found, ledger

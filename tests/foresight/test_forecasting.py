@@ -43,7 +43,7 @@ async def test_a_forecast_counts_the_times_of_every_day(scene):
         )
         await scheduler.add_job("paused", Every("1m"), kind="job")
         await scheduler.pause_job("paused")
-        found = await scheduler.look(lambda tx: forecast(tx, "UTC", 4 * DAY_MS))
+        found = await scheduler.read(lambda tx: forecast(tx, "UTC", 4 * DAY_MS))
     runs = {job.name: [round(number) for number in job.counts] for job in found.jobs}
     assert runs == {
         "hourly": [23, 24, 24, 24],
@@ -66,10 +66,10 @@ async def test_a_forecast_counts_the_times_of_every_day(scene):
 async def test_a_forecast_of_one_job_is_about_that_one_and_an_unknown_name_is_not_found(scene):
     async with scene.scheduler() as scheduler:
         await scheduler.add_jobs([NewJob(name, Every("1h"), kind="job") for name in ("one", "two")])
-        found = await scheduler.look(lambda tx: forecast(tx, "UTC", DAY_MS, only="two"))
+        found = await scheduler.read(lambda tx: forecast(tx, "UTC", DAY_MS, only="two"))
         assert [job.name for job in found.jobs] == ["two"]
         with pytest.raises(NotFound):
-            await scheduler.look(lambda tx: forecast(tx, "UTC", DAY_MS, only="three"))
+            await scheduler.read(lambda tx: forecast(tx, "UTC", DAY_MS, only="three"))
 
 
 @pytest.mark.promise("X21")
@@ -92,7 +92,7 @@ def test_the_costs_of_a_month_are_as_forecast_within_a_tenth(sqlite_scene, agent
         async with agents.scheduler_with({"a": agent(schedules=schedules)}) as scheduler:
             await scheduler.start()
             await sqlite_scene.sleep("30d")
-            found = await scheduler.look(lambda tx: forecast(tx, "UTC"))
+            found = await scheduler.read(lambda tx: forecast(tx, "UTC"))
             asked = len(agents.turns)
             spent = []
             agents.act = lambda turn: spent.append(rng.uniform(0.01, 0.09)) or Reply("ok", cost=spent[-1])
@@ -119,8 +119,8 @@ def test_a_budget_is_reached_when_the_forecast_and_the_simulation_say(sqlite_sce
             await scheduler.start()
             await sqlite_scene.until(at(hours=5, minutes=30))
             await scheduler.stop()
-            found = await scheduler.look(lambda tx: forecast(tx, "UTC", 2 * DAY_MS))
-            return found, await scheduler.look(take_snapshot)
+            found = await scheduler.read(lambda tx: forecast(tx, "UTC", 2 * DAY_MS))
+            return found, await scheduler.read(take_snapshot)
 
     found, snapshot = run(main(), sqlite_scene.clock)
     [own] = [one for one in found.budgets if one.agent == "a"]

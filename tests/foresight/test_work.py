@@ -41,8 +41,8 @@ def foreseen(scene, agents, live):
     async def main():
         async with agents.scheduler_with(PLAN) as scheduler:
             await live(scheduler)
-            snapshot = await scheduler.look(take_snapshot)
-            return snapshot, await scheduler.look(lambda tx: forecast(tx, "UTC", DAY_MS))
+            snapshot = await scheduler.read(take_snapshot)
+            return snapshot, await scheduler.read(lambda tx: forecast(tx, "UTC", DAY_MS))
 
     snapshot, expected = run(main(), scene.clock)
     runs = []

@@ -12,7 +12,7 @@ from tests.house.source import Module, modules, read_module
 
 READS = {"read_text", "read_bytes", "glob", "rglob", "iterdir", "scandir", "listdir", "spec_from_file_location"}
 TRUSTED = {
-    ("wakeful.domains.agents.asking", "_text_of"): "asks for itself",
+    ("wakeful.domains.agents.handler", "_text_of"): "asks for itself",
     ("wakeful.callables", "_from_file"): "asks for itself",
     ("wakeful.references", "_value_in"): "for looked_up and variables_of, which ask",
     ("wakeful.config.reading", "_lines_of"): "for _env_file, which asks",
@@ -21,7 +21,7 @@ TRUSTED = {
     ("wakeful.domains.workflows.loading", "_beside"): "for load_file, too",
 }
 OTHERS = {
-    ("wakeful.config.reading", "_text_of"): "a configuration that is named, or that cli/place.py found and asked about",
+    ("wakeful.config.reading", "_text_of"): "a configuration that is named, or found and asked about",
     ("wakeful.store.upgrade_backups", "back_up"): "copies of the store itself, beside it",
     ("wakeful.store.upgrade_backups", "copies"): "copies of the store itself, beside it",
     ("wakeful.surfaces.web.assets", "content_of"): "files of this package",
@@ -57,8 +57,8 @@ OTHERS = {
     ("wakeful.surfaces.cli.starting", "_write"): "is made anew",
     ("wakeful.surfaces.cli.skill", "skill"): "a file of this package",
     ("wakeful.surfaces.cli.skill", "_write"): "is written; what is read back says whether it is ours to replace",
-    ("wakeful.store.bell", "_open_bell"): "a pipe beside the store",
-    ("wakeful.store.bell", "_short"): "a folder, which is not read",
+    ("wakeful.store.wake_socket", "_open_socket"): "a pipe beside the store",
+    ("wakeful.store.wake_socket", "_short"): "a folder, which is not read",
     ("wakeful.store.copying", "carry"): "logs beside the store",
     ("wakeful.store.forks", "forget"): "/dev/null",
     ("wakeful.store.sqlite_file", "_make_private"): "is made, and not read",

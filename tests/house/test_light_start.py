@@ -17,7 +17,7 @@ print(*sorted(name.removeprefix("wakeful.") for name in sys.modules if name.star
 FOR_PEOPLE = {
     "kernel.actions.authorized", "kernel.actions.tokens", "kernel.actions.undoing", "kernel.rules.ledger",
     "kernel.rules.verdict", "kernel.views.actions", "kernel.views.explain", "kernel.views.history",
-    "kernel.views.ledger", "kernel.views.records", "kernel.views.slots", "kernel.views.standing",
+    "kernel.views.ledger", "kernel.views.records", "kernel.views.slots", "kernel.views.verdict_facts",
     "kernel.views.statistics",
 }  # fmt: skip
 FOR_OTHERS = {

@@ -7,7 +7,7 @@ import ast
 from tests.house.source import modules
 
 #: Where text leaves, and the tables, which show nothing but what went through `plain`.
-VOICES = {"saying.py", "tables.py"}
+VOICES = {"output.py", "tables.py"}
 
 
 def spoken(tree: ast.AST) -> list[int]:
@@ -29,7 +29,7 @@ def _is_stream(function: ast.Attribute) -> bool:
 
 def test_nothing_in_the_command_line_prints_past_the_one_place():
     wrong = [
-        f"{module.at(line)}: use wakeful.console.saying"
+        f"{module.at(line)}: use wakeful.console.output"
         for module in modules()
         if module.room == "cli" and module.path.name not in VOICES
         for line in spoken(ast.parse(module.path.read_text(encoding="utf-8")))

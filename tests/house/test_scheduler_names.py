@@ -1,8 +1,9 @@
-"""What the Scheduler object shows: the library's calls, the seam for domains, and one attribute for the server."""
+"""What the Scheduler object shows: the library's calls, and one attribute each for domains and the server."""
 
 from __future__ import annotations
 
 from wakeful import Scheduler
+from wakeful.scheduler.host import Host
 
 USERS = {
     "open", "close", "start", "stop", "run_forever",
@@ -16,21 +17,17 @@ USERS = {
     "create_token", "list_tokens", "revoke_token",
     "connectors", "deliver", "agents", "workflows",
 }  # fmt: skip
-DOMAINS = {
-    "transact",
-    "look",
-    "accompany",
-    "clock",
-    "handled_kinds",
-    "node_id",
-    "default_zone",
-    "job_defaults",
-    "max_running",
-}
-DOMAINS |= {"acting", "drafted", "hidden_kinds", "log_folder", "before_start", "offer_labels", "withdraw_labels"}
-DOMAINS |= {"add_workflow", "write_at_start", "kinds", "new_id", "seen", "withhold"}
+DOMAINS = {"transact", "read", "clock", "add_workflow", "host"}
+HOST = {
+    "add_service", "before_start", "write_at_start", "offer_labels", "withdraw_labels", "withhold",
+    "default_zone", "draft", "handled_kinds", "hidden_kinds", "log_folder", "new_id", "node_id", "origin", "seen",
+}  # fmt: skip
 SERVER = {"server_side"}
 
 
 def test_the_scheduler_shows_these_names_and_no_others():
     assert {name for name in dir(Scheduler) if not name.startswith("_")} == USERS | DOMAINS | SERVER
+
+
+def test_what_is_for_domains_and_surfaces_alone_is_on_its_host():
+    assert {name for name in dir(Host) if not name.startswith("_")} == HOST

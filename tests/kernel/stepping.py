@@ -56,5 +56,5 @@ async def step_through(scene, trigger, steps, wait):
 
 async def clock_steps(scheduler):
     """How many steps of the clock the store has on record."""
-    noted = await scheduler.look(lambda tx: tx.facts.of(["clock_steps"]))
+    noted = await scheduler.read(lambda tx: tx.facts.of(["clock_steps"]))
     return int(noted.get("clock_steps", "0"))

@@ -11,7 +11,7 @@ from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN
 from wakeful.kernel.kinds import Kind
 from wakeful.kernel.rules.parking import HOLD
-from wakeful.kernel.views.standing import standing
+from wakeful.kernel.views.verdict_facts import standing
 from wakeful.store.owners import Owned
 
 ADA = Rights("ada", via="cli")
@@ -46,7 +46,7 @@ async def test_nothing_starts_while_everything_is_held_and_what_waits_goes_on_af
         paused = "everything is paused by ada since 2026-01-01 01:30 UTC (maintenance): nothing starts until"
         assert f"and waits: {paused} wakeful resume --all." in explained
         assert explained.lower().count("everything is paused") == 1
-        facts = await scheduler.look(lambda tx: standing(tx, "UTC", NOTHING_SEEN, 0))
+        facts = await scheduler.read(lambda tx: standing(tx, "UTC", NOTHING_SEEN, 0))
         assert facts.held == "by ada since 2026-01-01 01:30 UTC (maintenance)"
         assert await scheduler.list_alerts() == []  # nothing was expected to start
         await release(scheduler)
@@ -56,7 +56,7 @@ async def test_nothing_starts_while_everything_is_held_and_what_waits_goes_on_af
         await scene.until(at(hours=6, minutes=1))
         assert [run.slot for run in scene.of("hourly")][-1] == at(hours=6)  # the grid stays
         assert (await scheduler.get_job("paused")).status == "paused"
-        assert (await scheduler.look(lambda tx: standing(tx, "UTC", NOTHING_SEEN, 0))).held is None
+        assert (await scheduler.read(lambda tx: standing(tx, "UTC", NOTHING_SEEN, 0))).held is None
 
 
 @pytest.mark.promise("X7")

@@ -51,7 +51,7 @@ class Hooks:
 
 async def noted(scheduler, what):
     """The runs it was called for, as they are on record."""
-    found = await scheduler.look(lambda tx: tx.facts.of([what]))
+    found = await scheduler.read(lambda tx: tx.facts.of([what]))
     return json.loads(found.get(what, "[]"))
 
 
@@ -60,7 +60,7 @@ async def skips(scheduler, job):
 
 
 async def missed(scheduler, job):
-    return await scheduler.look(lambda tx: find_job(tx, job)[1].missed)
+    return await scheduler.read(lambda tx: find_job(tx, job)[1].missed)
 
 
 def closed(from_, until, *, waits=False):
@@ -187,7 +187,7 @@ async def test_a_refused_retry_ends_the_slot_as_the_failure_before_it_and_a_one_
         await scene.until(at(3))
         assert [run.job for run in scene.runs] == ["a", "bad"]
         assert (await scheduler.get_job("a")).status == "disabled", "nothing will start it any more"
-        assert await scheduler.look(lambda tx: tx.runs.all_open()) == []
+        assert await scheduler.read(lambda tx: tx.runs.all_open()) == []
 
 
 @virtual
@@ -251,7 +251,7 @@ async def test_a_claim_that_fails_stores_nothing_of_it_disables_its_job_and_stop
         run = await scheduler.run_job("asked")
         await scene.sleep("1m")
         assert (await scheduler.get_run(run)).outcome == "cancelled"
-        assert await scheduler.look(lambda tx: (tx.runs.all_open(), tx.lanes.used(["press"]))) == ([], {"press": 0})
+        assert await scheduler.read(lambda tx: (tx.runs.all_open(), tx.lanes.used(["press"]))) == ([], {"press": 0})
 
 
 @virtual

@@ -60,8 +60,8 @@ async def test_internal_jobs_and_their_runs_are_in_no_listing_and_no_count(scene
         assert figures.runs_day == figures.runs_week == {"success": 1}
         assert figures.lateness.starts == 1
         assert [job.name for job, _ in await next_starts(scheduler, 3)] == ["a"] * 3
-        assert (await scheduler.look(lambda tx: tx.jobs.armed(100, scheduler.hidden_kinds))) == 1
+        assert (await scheduler.read(lambda tx: tx.jobs.armed(100, scheduler.host.hidden_kinds))) == 1
         found = await doctor_look(scheduler)
         assert (found.jobs, found.waiting) == (1, 1)
-        everything = await scheduler.look(lambda tx: (tx.jobs.count(JobFilter()), tx.jobs.armed(100)))
+        everything = await scheduler.read(lambda tx: (tx.jobs.count(JobFilter()), tx.jobs.armed(100)))
         assert everything == (6, 3), "the hourly one, the one every ten minutes, and the one that is parked"

@@ -280,7 +280,7 @@ async def test_no_slot_of_a_removed_job_is_due_after_its_removal(scene):
             found = tx.jobs.by_id(ids.decode(job)[1])
             return ledger_of_job(tx, *found, 0).total
 
-        found = await scheduler.look(ledger)
+        found = await scheduler.read(ledger)
         assert (found.due, found.ran, found.unaccounted) == (2, 2, 0)
 
 

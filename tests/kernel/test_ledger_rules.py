@@ -19,8 +19,8 @@ from wakeful.kernel.rules.ledger import (
 )
 from wakeful.kernel.rules.passing import BELOW_FLOOR, PAUSED
 from wakeful.kernel.rules.policy import FLOOR_MS, trigger_text
-from wakeful.kernel.rules.reigns import Reigns
-from wakeful.kernel.views import standing as standing_view
+from wakeful.kernel.rules.trigger_history import TriggerHistory
+from wakeful.kernel.views import verdict_facts
 from wakeful.kernel.views.ledger import ledger_of_all
 from wakeful.store.records import JobState
 from wakeful.store.stretches import KEPT_FROM, RAN, Span, Stretch
@@ -32,7 +32,7 @@ HOURLY = trigger_text(Every("1h").resolved(0, "UTC"))
 
 def account(after, until, **state):
     known = JobState.new(1)._replace(**state)
-    return Account(known, Reigns([], HOURLY), HOURLY, 0, Span(after, until), until)
+    return Account(known, TriggerHistory([], HOURLY), HOURLY, 0, Span(after, until), until)
 
 
 def test_attempts_of_which_the_first_was_pruned_say_what_was_kept_of_the_slot():
@@ -80,14 +80,14 @@ async def test_a_ledger_begins_where_the_records_begin(scene):
         await scene.sleep("5h")
         kept = scene.clock.now() - 2 * HOUR
         await scheduler.transact(lambda tx, _: tx.facts.put({KEPT_FROM: str(kept)}))
-        found = await scheduler.look(lambda tx: ledger_of_all(tx, 0))
+        found = await scheduler.read(lambda tx: ledger_of_all(tx, 0))
         assert (int(found.since.timestamp() * 1000), found.total.due) == (kept, 2)
 
 
 @pytest.mark.promise("X26")
 @virtual
 async def test_a_process_that_runs_one_job_is_no_server_and_many_runs_are_said_to_be_more(scene, monkeypatch):
-    monkeypatch.setattr(standing_view, "COUNTED", 2)
+    monkeypatch.setattr(verdict_facts, "COUNTED", 2)
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("a", Every("1h"))
         await scheduler.start()
@@ -95,12 +95,12 @@ async def test_a_process_that_runs_one_job_is_no_server_and_many_runs_are_said_t
 
         def facts(tx, node):
             seen = Seen(holder={"node": node})
-            return standing_view.standing(tx, "UTC", seen, 0)
+            return verdict_facts.standing(tx, "UTC", seen, 0)
 
-        alone, served = [await scheduler.look(lambda tx, n=node: facts(tx, n)) for node in (f"{LONE_RUN}1", "host")]
-        if await scheduler.look(lambda tx: tx.exclusive):
+        alone, served = [await scheduler.read(lambda tx, n=node: facts(tx, n)) for node in (f"{LONE_RUN}1", "host")]
+        if await scheduler.read(lambda tx: tx.exclusive):
             assert (alone.served, served.served) == (False, True)
         assert (served.runs, served.more_runs) == (1, False)
         await scene.sleep("2h")
-        later = await scheduler.look(lambda tx: facts(tx, "host"))
+        later = await scheduler.read(lambda tx: facts(tx, "host"))
         assert later.more_runs

@@ -46,7 +46,7 @@ async def test_work_whose_answer_cannot_be_kept_is_not_done(scene):
 @virtual
 async def test_answers_are_kept_for_a_day_and_then_swept_up(scene):
     async def kept(scheduler):
-        return await scheduler.look(lambda tx: tx.access.answer("ana", "k"))
+        return await scheduler.read(lambda tx: tx.access.answer("ana", "k"))
 
     async with scene.scheduler() as scheduler:
         await scheduler.server_side.create_job(NewJob("a", Every("2h")), RIGHTS, once=once())

@@ -198,7 +198,7 @@ async def test_jobs_paused_together_start_nothing_of_each_other(scene):
         assert await scheduler.transact(pause) == ["any", "up", "bad"]
         await scene.sleep("1h")
         assert followers(scene) == []
-        assert await scheduler.look(lambda tx: tx.runs.all_open()) == []
+        assert await scheduler.read(lambda tx: tx.runs.all_open()) == []
         for name in ("any", "bad"):
             skips = (await scheduler.explain(name)).facts["skips"]
             assert [(skip["reason"], skip["count"]) for skip in skips] == [("paused", 1)]
@@ -231,8 +231,8 @@ async def test_jobs_resumed_together_lose_no_start_of_each_other(scene):
             return pausing.resume_all(tx, context, pairs)
 
         assert await scheduler.transact(resume) == {}
-        for job, state in [await scheduler.look(lambda tx, name=name: find_job(tx, name)) for name in ("bad", "up")]:
-            open_runs = await scheduler.look(lambda tx, job=job: tx.runs.open(job.id))
+        for job, state in [await scheduler.read(lambda tx, name=name: find_job(tx, name)) for name in ("bad", "up")]:
+            open_runs = await scheduler.read(lambda tx, job=job: tx.runs.open(job.id))
             assert state.queued == sum(run.status == "queued" for run in open_runs), job.name
         await scene.sleep("1h")
         assert len(scene.of("bad")) == 2, "the one by hand, and the one after the retry was called off"

@@ -34,7 +34,7 @@ async def test_a_job_that_was_renamed_in_code_is_named_at_the_start_and_stays(sc
         job = await scheduler.get_job("old")
         assert (job.enabled, job.status) == (True, "idle"), "only a person knows whether it is wanted"
         await scheduler.remove_job("old")
-        assert await scheduler.look(orphans) == []
+        assert await scheduler.read(orphans) == []
 
 
 @virtual
@@ -47,9 +47,9 @@ async def test_what_a_living_node_handles_is_no_orphan_and_a_program_without_job
     async with scene.scheduler() as scheduler:
         await scheduler.start()
         assert named(caplog) == []
-        assert await scheduler.look(orphans) == ["theirs"]
-        assert await scheduler.look(lambda tx: orphans(tx, ["theirs"])) == []
+        assert await scheduler.read(orphans) == ["theirs"]
+        assert await scheduler.read(lambda tx: orphans(tx, ["theirs"])) == []
         now = scheduler.clock.now()
         other = NodeRow(7, "other", now, now, None, '{"kinds": ["theirs"]}')
         await scheduler.transact(lambda tx, _: tx.members.join(other))
-        assert await scheduler.look(orphans) == []
+        assert await scheduler.read(orphans) == []

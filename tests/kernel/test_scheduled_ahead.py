@@ -15,7 +15,7 @@ pytestmark = pytest.mark.promise("X28")
 
 async def ahead(scene, trigger, zone="UTC", last=None):
     async with scene.scheduler() as scheduler:
-        return await scheduler.look(lambda tx: look_ahead(tx, trigger, zone, last))
+        return await scheduler.read(lambda tx: look_ahead(tx, trigger, zone, last))
 
 
 @virtual

@@ -20,7 +20,7 @@ async def test_a_time_the_machine_slept_is_a_band_where_no_other_node_could_run(
         await scene.until(at(1))
         scene.clock.elapse(3 * HOUR / 1000)
         await scene.sleep(60)
-        found = await scheduler.look(lambda tx: timeline(tx, 12 * HOUR, 12 * HOUR))
+        found = await scheduler.read(lambda tx: timeline(tx, 12 * HOUR, 12 * HOUR))
         slept = [band for band in found.bands if band.asleep]
         if "postgres" in scene.url:
             assert slept == []
@@ -36,7 +36,7 @@ async def test_what_ran_is_on_the_left_and_what_is_to_come_on_the_right(scene):
         await scheduler.add_job("b", Cron("0 0 1 1 *", tz="UTC"))
         await scheduler.start()
         await scene.until(at(3, 30))
-        found = await scheduler.look(lambda tx: timeline(tx, 12 * HOUR, 12 * HOUR))
+        found = await scheduler.read(lambda tx: timeline(tx, 12 * HOUR, 12 * HOUR))
         row = next(row for row in found.rows if row.job.name == "a")
         assert [mark.what for mark in row.marks] == ["success"] * 3
         assert all(mark.at <= found.now < ahead for mark in row.marks for ahead in row.ahead)

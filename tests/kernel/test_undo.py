@@ -182,7 +182,7 @@ async def test_a_removed_job_is_restored_with_its_id_its_history_its_chains_and_
         assert [job.id for job in await scheduler.list_jobs()] == [job_id, after]
         assert standing(await scheduler.get_job("a")) == before
         assert [run.id for run in await scheduler.get_run_log("a")] == [run.id for run in runs]
-        assert (await scheduler.look(lambda tx: tx.lanes.loads(["gpu"])))["gpu"].size == 1
+        assert (await scheduler.read(lambda tx: tx.lanes.loads(["gpu"])))["gpu"].size == 1
         await scene.until(at(2, 1))
         assert [run.job for run in scene.runs] == ["a", "b", "a", "b"]
 

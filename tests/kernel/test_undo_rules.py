@@ -134,7 +134,7 @@ async def test_the_token_of_a_run_opens_what_the_jobs_owner_may_and_nothing_with
         number = ids.decode(await scheduler.run_job("a"))[1]
         await scene.sleep(1)
         token = await scheduler.transact(lambda tx, _: run_tokens.run_token(tx, number))
-        found = await scheduler.look(lambda tx: run_tokens.find(tx, token))
+        found = await scheduler.read(lambda tx: run_tokens.find(tx, token))
         assert (None if found is None else found.name) == name
 
 

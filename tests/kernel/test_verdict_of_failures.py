@@ -6,9 +6,10 @@ import pytest
 
 from tests.kernel.scene import at, virtual
 from wakeful import Cron, Every, Manual, NewJob, Once, Ping, Retention, TransientError, Wait
+from wakeful.domains.delivery.connector import Permanent
 from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.kernel.rules.steadiness import fails_often
-from wakeful.kernel.views import standing
+from wakeful.kernel.views import verdict_facts
 
 pytestmark = pytest.mark.promise("X26")
 HOURS = 3_600_000
@@ -180,7 +181,7 @@ async def test_the_next_start_is_found_behind_retries_of_jobs_that_have_no_times
 
 @virtual
 async def test_what_failed_since_midnight_is_counted_whole_and_never_goes_down(scene, monkeypatch):
-    monkeypatch.setattr(standing, "COUNTED", 20)
+    monkeypatch.setattr(verdict_facts, "COUNTED", 20)
     scene.act = failing_at(*range(30))
     keep = Retention(runs_per_job=5, check_every=5)
     async with scene.scheduler(retention=keep) as scheduler:
@@ -190,12 +191,33 @@ async def test_what_failed_since_midnight_is_counted_whole_and_never_goes_down(s
         seen = []
         for hour in range(1, 23):
             await scene.until(at(hour, 5))
-            facts = await scheduler.look(lambda tx: standing.standing(tx, "UTC", scheduler._seen(), 10**9))
+            facts = await scheduler.read(lambda tx: verdict_facts.standing(tx, "UTC", scheduler._seen(), 10**9))
             assert facts.runs >= min(20, sum(run.due_at >= at(0) for run in scene.runs)) or facts.more_runs
             seen.append(facts.failed)
         assert len(await scheduler.get_run_log("a", limit=1000)) < 20, "some were pruned"
         assert seen == sorted(seen)
         assert seen[-1] == 30 + 5, "of both, of which one was disabled"
         await scene.until(at(1, days=1))
-        facts = await scheduler.look(lambda tx: standing.standing(tx, "UTC", scheduler._seen(), 10**9))
+        facts = await scheduler.read(lambda tx: verdict_facts.standing(tx, "UTC", scheduler._seen(), 10**9))
         assert facts.failed == 0, "a new day"
+
+
+@virtual
+async def test_a_message_that_could_not_be_delivered_hides_no_failure_of_its_job(scene):
+    async def refuse(_):
+        raise Permanent("gone")
+
+    scene.act = failing_at(0)
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("phone", refuse)
+        await scheduler.add_job("backup", Every("7d"), deliver={"to": "phone", "on": "failure"})
+        await scheduler.start()
+        await scene.until(at(days=10))
+        (alert,) = await scheduler.list_alerts()
+        assert alert.kind == "delivery_failed"
+        failed = "backup failed 3d ago and has not succeeded since"
+        assert failed in (await scheduler.get_verdict()).sentence
+        await scheduler.ack_alert(alert.id)
+        assert f"Failing: {failed};" in (await scheduler.get_verdict()).sentence
+        await scheduler.pause_job("backup")
+        assert "1 message was not delivered" in (await scheduler.get_verdict()).sentence

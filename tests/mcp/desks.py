@@ -6,7 +6,7 @@ from wakeful import ids
 from wakeful.routing.auth import Caller
 from wakeful.routing.settings import ServerSettings
 from wakeful.surfaces.mcp.calling import call
-from wakeful.surfaces.mcp.desk import desk_of
+from wakeful.surfaces.mcp.tool_context import context_of
 
 
 class Tools:
@@ -41,7 +41,7 @@ class By:
         return await self.raw(tool, arguments)
 
     async def raw(self, tool, arguments):
-        desk = await desk_of(self._tools.scheduler, self._tools.settings, self.caller)
+        desk = await context_of(self._tools.scheduler, self._tools.settings, self.caller)
         done = await call(desk, tool, arguments)
         self._tools.said.append((self.caller.name, tool, done))
         return done

@@ -12,7 +12,7 @@ from tests.mcp.desks import Tools, in_a_run, questions
 from wakeful import After, Every
 from wakeful.domains.agents.senders.feeding import is_fed
 from wakeful.errors import NotAllowed
-from wakeful.surfaces.mcp.desk import desk_of
+from wakeful.surfaces.mcp.tool_context import context_of
 
 pytestmark = pytest.mark.promise("X6")
 
@@ -92,7 +92,7 @@ async def test_an_agent_does_not_answer_its_own_question_by_cancelling_it(scene,
         await in_a_run(scene, tools, "a", cancel)
         await fox.ok("schedule", when="every day at 09:00", url="https://example.org/", name="ping")
         asked = (await questions(scheduler))["ping"][0]
-        rights = (await desk_of(scheduler, tools.settings, fox.caller)).rights._replace(via="api")
+        rights = (await context_of(scheduler, tools.settings, fox.caller)).rights._replace(via="api")
         with pytest.raises(NotAllowed, match="asks a person about ping"):
             await scheduler.server_side.cancel_run(asked, rights)
         assert set(await questions(scheduler)) == {"a.prices", "ping"}
@@ -276,7 +276,7 @@ async def test_a_run_that_cancels_one_and_is_shown_outside_text_is_marked(scene,
 
         async def cancel(by):
             await by.ok("cancel_run", run=await scheduler.run_job("a.evil"))
-            return await scheduler.look(lambda tx: is_fed(tx, by.caller.run))
+            return await scheduler.read(lambda tx: is_fed(tx, by.caller.run))
 
         tools.does["a"] = strange
         await sender.send({"ref": "main"}, "d-1")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -86,6 +87,7 @@ def test_the_file_makes_the_same_monitors(tmp_path):
     assert "which overwrites this" in terminal.ask("edit", "nightly", "--grace", "2h").err
     rotated = terminal.ask("edit", "nightly", "--rotate-key")
     assert (rotated.code, "overwrites" in rotated.err) == (0, False)  # no file has the key
+    assert [action["what"] for action in json.loads(terminal.ask("undo", "--list", "--json").out)][:2] == ["edit"] * 2
     terminal.close()
 
 

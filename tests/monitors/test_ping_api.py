@@ -120,6 +120,8 @@ def test_the_key_is_shown_to_who_may_change_the_job_and_never_logged(client, cli
     assert operator.get("/api/jobs/secret").json()["monitor"]["ping_url"] == url
     rotated = operator.post("/api/jobs/secret/rotate-key").json()["monitor"]["ping_url"]
     assert rotated != url
+    latest = client.get("/api/actions").json()["items"][0]
+    assert (latest["what"], latest["via"], latest["undoable"]) == ("edit", "api", False), "who did it is on record"
     assert client.post(url).status_code == 404
     assert client.post(rotated).text == "OK"
     assert client.post("/api/jobs", json={"name": "plain", "manual": True}).status_code == 201

@@ -117,7 +117,7 @@ async def fill_domains(scheduler, fleet, expected):
 
 
 async def pairs(scheduler):
-    return {job.name: (job, state) for job, state in await scheduler.look(lambda tx: tx.jobs.matching(JobFilter()))}
+    return {job.name: (job, state) for job, state in await scheduler.read(lambda tx: tx.jobs.matching(JobFilter()))}
 
 
 async def fill(scheduler, jobs):

@@ -8,8 +8,8 @@ import typer
 
 from tests.sample.tables import Letters
 from wakeful.console.opening import change, read
-from wakeful.console.place import Db, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, chosen
 
 app = typer.Typer(help="Letters and stamps.")
 
@@ -27,5 +27,5 @@ def stamps(ctx: typer.Context, *, buy: Annotated[int, typer.Option("--buy")] = 0
 @app.command("list")
 def list_letters(ctx: typer.Context, *, db: Db = None) -> None:
     """List letters."""
-    for _, arrived in read(chosen(ctx, db), lambda scheduler: scheduler.look(lambda tx: tx.of(Letters).all()), []):
+    for _, arrived in read(chosen(ctx, db), lambda scheduler: scheduler.read(lambda tx: tx.of(Letters).all()), []):
         say("arrived" if arrived else "returned" if arrived == 0 else "on its way")

@@ -13,4 +13,4 @@ router = APIRouter(prefix="/api/letters", tags=["letters"])
 
 @router.get("", operation_id="letters", summary="Letters and stamps")
 async def letters(scheduler: Sched, _: Anyone) -> dict[str, int]:
-    return await scheduler.look(lambda tx: {"letters": len(tx.of(Letters).all()), "stamps": tx.of(Letters).stamps()})
+    return await scheduler.read(lambda tx: {"letters": len(tx.of(Letters).all()), "stamps": tx.of(Letters).stamps()})

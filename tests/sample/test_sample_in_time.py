@@ -51,7 +51,7 @@ async def live(url: str, clock: VirtualClock) -> dict[str, dict[str, int]]:
                 raise ValueError("there is no such person")
 
         async def count():
-            found = await scheduler.look(lambda tx: (tx.of(Letters).stamps(), tx.of(Letters).all()))
+            found = await scheduler.read(lambda tx: (tx.of(Letters).stamps(), tx.of(Letters).all()))
             stamps, letters = found
             return {"stamps": stamps, "letters": len(letters), "on their way": sum(way is None for _, way in letters)}
 

@@ -34,7 +34,7 @@ def test_a_handler_with_other_arguments_is_refused_when_it_is_registered(handler
         scheduler.on_job_due("x", handler)
     with pytest.raises(InvalidJob, match="the run, or none"):
         scheduler.job(Every("1h"), name="x")(handler)
-    assert "x" not in scheduler.handled_kinds
+    assert "x" not in scheduler.host.handled_kinds
 
     async def main():
         async with scheduler:

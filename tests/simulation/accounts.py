@@ -55,7 +55,7 @@ def begun_by_job(begun: Iterable[tuple[int, int]]) -> dict[int, set[int]]:
 
 def _check_due(name: str, account: Account, listed: Listed) -> None:
     """The plain model: walk the triggers one slot at a time, and look for each."""
-    for text, part in account.reigns.parts(account.span):
+    for text, part in account.history.parts(account.span):
         trigger = trigger_of(text)
         slot = trigger.next_slot(max(part.after, account.created_at)) if has_grid(trigger) else None
         while slot is not None and slot <= part.until:

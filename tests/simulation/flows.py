@@ -135,7 +135,7 @@ class Flowing(World):
     async def _help(self) -> None:
         """What a person does about whatever waits for one."""
         assert self._scheduler is not None
-        shown = await self._scheduler.look(lambda tx: views.workflow_view(tx, NAME))
+        shown = await self._scheduler.read(lambda tx: views.workflow_view(tx, NAME))
         issue = shown["issue"]
         if issue is None:
             return

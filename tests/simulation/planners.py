@@ -16,7 +16,7 @@ from wakeful.kernel.rules.policy import trigger_of
 from wakeful.routing.auth import Caller
 from wakeful.routing.settings import ServerSettings
 from wakeful.surfaces.mcp.calling import call
-from wakeful.surfaces.mcp.desk import desk_of
+from wakeful.surfaces.mcp.tool_context import context_of
 
 MINUTE, HOUR = 60_000, 3_600_000
 BOUNDS = {"mode": "allow", "max": 4, "min_interval": "10m", "max_ahead": "2d", "expires": "1d"}
@@ -70,7 +70,7 @@ class Planners(Employer):
                 ],
             ]
         )
-        desk = await desk_of(
+        desk = await context_of(
             self._scheduler, ServerSettings(min_interval_ms=0), Caller(agent, "agent", number, "agent")
         )
         done = await call(desk, tool, given)

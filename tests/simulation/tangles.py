@@ -119,7 +119,7 @@ class Tangled(World):
     async def _help(self) -> None:
         """What a person does about whatever waits for one."""
         assert self._scheduler is not None
-        shown = await self._scheduler.look(lambda tx: views.workflow_view(tx, self.name))
+        shown = await self._scheduler.read(lambda tx: views.workflow_view(tx, self.name))
         issue = shown["issue"]
         if issue is None:
             return
@@ -188,7 +188,7 @@ class Tangled(World):
         if self.plot.shape != "gone":
             await scheduler.add_workflow(self.plot.workflow())
             return
-        scheduler.write_at_start(self.name, lambda _tx, _context: None)
+        scheduler.host.write_at_start(self.name, lambda _tx, _context: None)
         await scheduler.transact(lambda tx, context: remove_workflow(tx, context, self.name))
         install(scheduler).drop(self.name)
 

@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.bureau import HOURS, Archive, Bureau, Evening, Heartless
 from tests.simulation.invariants import Broken
 from tests.simulation.world import live
-from wakeful.domains.agents import defining, session_lanes, tables, wakes, work
+from wakeful.domains.agents import compiling, session_lanes, tables, wakes, work
 from wakeful.domains.agents.belongings import moving
 from wakeful.domains.agents.budgets import spending
 from wakeful.domains.agents.budgets.rules import Charge
@@ -43,8 +43,8 @@ def test_it_finds_a_heartbeat_outside_its_hours(monkeypatch: pytest.MonkeyPatch)
 
 @pytest.mark.promise("A2")
 def test_it_finds_hours_that_are_kept_in_another_zone(monkeypatch: pytest.MonkeyPatch) -> None:
-    hours = defining._hours
-    monkeypatch.setattr(defining, "_hours", lambda beat: hours({**beat, "active_hours": {**HOURS, "timezone": "UTC"}}))
+    hours = compiling._hours
+    monkeypatch.setattr(compiling, "_hours", lambda beat: hours({**beat, "active_hours": {**HOURS, "timezone": "UTC"}}))
     assert "A2:" in _breaks(kind=Evening)
 
 
@@ -58,7 +58,7 @@ def test_it_finds_a_session_that_is_deleted_before_its_next_use(monkeypatch: pyt
 @pytest.mark.promise("C4")
 def test_it_finds_two_runs_in_one_session(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session_lanes, "lanes_of_agent", lambda *_: ())
-    monkeypatch.setattr("wakeful.domains.agents.defining.SESSIONS", ("persistent", "ephemeral", "desk"))
+    monkeypatch.setattr("wakeful.domains.agents.compiling.SESSIONS", ("persistent", "ephemeral", "desk"))
     assert "C4:" in _breaks()
 
 

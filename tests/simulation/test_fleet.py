@@ -13,7 +13,7 @@ from wakeful.kernel.engine.admission import Admission
 from wakeful.store.jobs import Jobs
 from wakeful.store.lanes import Lanes, Load
 from wakeful.store.members import Members
-from wakeful.store.records import NodeRow, Standing
+from wakeful.store.records import NodeRow, NodeState
 
 SEEDS = range(8)
 GROUPS = 4
@@ -77,7 +77,7 @@ def test_an_ambush_alone_breaks_nothing() -> None:
 @pytest.mark.promise("X2")
 def test_it_finds_a_node_that_claims_after_it_was_taken_for_dead(monkeypatch: pytest.MonkeyPatch) -> None:
     """A claim that does not ask whether its node was taken over from: neither alone nor with what is due."""
-    alive = Standing(draining=False, held=0, parked=True)
+    alive = NodeState(draining=False, held=0, parked=True)
     monkeypatch.setattr(Members, "standing", lambda _self, _node_id, *, parked: alive)
     monkeypatch.setattr(Jobs, "due_for", lambda self, _node_id, now, limit, *, parked: (alive, self.due(now, limit)))
     assert "which was taken over from" in _breaks(range(4), Ambush)

@@ -16,7 +16,7 @@ from wakeful.kernel.engine import claim, ending, stretches
 from wakeful.kernel.loop import clock_watch, sweep
 from wakeful.kernel.rules import ledger, settle
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.kernel.rules.reigns import members_of
+from wakeful.kernel.rules.trigger_history import members_of
 from wakeful.store.stretches import Stretch
 from wakeful.store.troubles import Troubles
 
@@ -132,7 +132,9 @@ def test_it_finds_slots_that_are_forgotten_with_their_runs(monkeypatch: pytest.M
 
 @pytest.mark.promise("X25")
 def test_it_finds_a_slot_that_is_counted_under_the_wrong_trigger(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wakeful.kernel.rules.reigns.Reigns.trigger_at", lambda self, _slot: self._triggers[-1])
+    monkeypatch.setattr(
+        "wakeful.kernel.rules.trigger_history.TriggerHistory.trigger_at", lambda self, _slot: self._triggers[-1]
+    )
     assert "X25" in _breaks(Stepped, range(40)) + _breaks(World, range(60))
 
 

@@ -22,7 +22,7 @@ def test_the_bounds_of_agents_hold_whoever_dies_and_whatever_people_do(seed: int
     assert world.refused > 5
 
 
-@pytest.mark.parametrize("rule", ["refuse_more", "refuse_edited", "within"])
+@pytest.mark.parametrize("rule", ["check_schedule_quota", "refuse_edited", "within"])
 def test_it_finds_a_bound_that_does_not_hold(monkeypatch: pytest.MonkeyPatch, rule: str) -> None:
     monkeypatch.setattr(requesting, rule, lambda *given: given[0])
     with pytest.raises(Broken, match="X6:"):

@@ -7,7 +7,7 @@ import pytest
 from tests.simulation.invariants import Broken
 from tests.simulation.relays import Relays
 from tests.simulation.world import live
-from wakeful.domains.agents import asking, finishing, hops
+from wakeful.domains.agents import finishing, handler, hops
 from wakeful.domains.agents.waking import Event
 
 FIRST, STEPS = 70_000, 60
@@ -44,6 +44,6 @@ def test_it_finds_marks_that_are_lost_on_the_way(monkeypatch: pytest.MonkeyPatch
 
 
 def test_it_finds_a_run_with_all_rights_that_goes_on_with_such_text(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(asking, "is_fed", lambda _tx, _run: False)
+    monkeypatch.setattr(handler, "is_fed", lambda _tx, _run: False)
     monkeypatch.setattr(finishing, "is_fed", lambda _tx, _run: False)
     assert "had all rights" in _breaks()

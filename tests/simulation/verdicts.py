@@ -6,11 +6,11 @@ from tests.simulation.invariants import Broken, Connection, Row
 from wakeful.ids import first_id_at
 from wakeful.kernel.cluster.nodes import Seen
 from wakeful.kernel.rules.verdict import judge
-from wakeful.kernel.views.standing import standing
+from wakeful.kernel.views.verdict_facts import standing
 from wakeful.store.interface import Transaction
 
 FAILED = ("error", "timeout", "crashed")
-OF_RUNS = ("failing", "flapping", "down", "missed", "stuck", "no_handler", "no_node")
+OF_RUNS = ("failing", "down", "missed", "stuck", "no_handler", "no_node")
 NO_TROUBLE = ("well", "quiet", "empty")
 LATE_MS = 60_000
 QUARTER_MS = 15 * 60_000
@@ -37,18 +37,24 @@ def expected_state(connection: Connection, now: int) -> str | None:
     ).fetchall()
     alerts = connection.execute("SELECT * FROM alerts WHERE closed_at IS NULL").fetchall()
     paused = {job["job_id"] for job in connection.execute("SELECT job_id FROM job_state WHERE paused = 1").fetchall()}
-    awaited = [one for one in alerts if not (one["kind"] in OF_RUNS and one["job_id"] in paused)]
+    awaited = [one for one in alerts if not (_is_of_runs(one) and one["job_id"] in paused)]
     unseen = [one for one in awaited if one["acked_at"] is None and one["kind"] != "approval"]
     asking = connection.execute("SELECT id FROM runs WHERE status = 'waiting' AND phase = 'approval'").fetchall()
     if unseen or asking:
         return "needs_you"
-    reported = {one["job_id"] for one in alerts}
+    reported = {one["job_id"] for one in alerts if _is_of_runs(one)}
     watched = [job for job in jobs if job["enabled"] and not job["paused"] and job["job_id"] not in reported]
     if any(_has_failed(job) or _alternates(connection, job) for job in watched) or _given_up(connection, now):
         return "failing"
     parked = any(now - job["ready_at"] > LATE_MS for job in jobs if job["parked"] is not None and job["ready_at"])
     due = connection.execute("SELECT min(due_at) AS first FROM job_state").fetchone()["first"]
     return "behind" if parked or (due is not None and now - due > LATE_MS) or _waits(connection, now) else None
+
+
+def _is_of_runs(alert: Row) -> bool:
+    """Whether an incident is about what a job does, and not about a message that it caused."""
+    kind, subject, *_ = str(alert["key"]).split(":")
+    return (subject if kind == "flapping" else kind) in OF_RUNS
 
 
 def _waits(connection: Connection, now: int) -> bool:

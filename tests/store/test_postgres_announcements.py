@@ -18,7 +18,7 @@ from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.engine.recovery import crash_all
 from wakeful.kernel.loop import sweep
 from wakeful.store import postgres_listener
-from wakeful.store.floor import LOOK_MS, Floor
+from wakeful.store.alarm_watermark import LOOK_MS, Watermark
 from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_listener import Listener, announcement, earliest, sent_by
 from wakeful.store.postgres_session import CHANNEL
@@ -28,20 +28,20 @@ pytestmark = pytest.mark.promise("X2")
 
 @pytest.fixture
 def listening():
-    """The floor of a process that listens and has just looked: nothing is set before a second ago."""
-    floor = Floor()
-    floor.listen(listening=True)
-    floor.begin(NOW)
-    floor.first({0: None, 5: NOW - 3000}, NOW)
-    assert floor.wants_look()
-    floor.committed(NOW)
-    return floor
+    """The watermark of a process that listens and has just looked: nothing is set before a second ago."""
+    watermark = Watermark()
+    watermark.listen(listening=True)
+    watermark.begin(NOW)
+    watermark.first({0: None, 5: NOW - 3000}, NOW)
+    assert watermark.wants_look()
+    watermark.committed(NOW)
+    return watermark
 
 
 def test_a_process_that_listens_looks_only_for_what_was_announced_below_its_floor(listening):
     listening.begin(NOW + 1)
     assert not listening.wants_look()
-    listening.heard(NOW - 1000)  # at the highest floor, so found from there on
+    listening.heard(NOW - 1000)  # at the highest watermark, so found from there on
     listening.begin(NOW + 1)
     assert not listening.wants_look()
     listening.heard(NOW - 1001)
@@ -138,28 +138,28 @@ async def test_what_a_take_over_queues_again_is_announced_to_the_other_nodes():
         await other.execute(f"LISTEN {CHANNEL}")
         await scheduler.transact(lambda tx, context: crash_all(tx, context, [run]))
         said = [earliest(notice.payload) async for notice in other.notifies(timeout=10, stop_after=1)]
-        again = await scheduler.look(lambda tx: find_job(tx, "cut-off")[1].due_at)
+        again = await scheduler.read(lambda tx: find_job(tx, "cut-off")[1].due_at)
     assert said == [again]
 
 
 def test_a_listener_hears_of_what_is_set_below_the_floor_and_of_what_is_not():
-    url, floor, heard = postgres_url(), Floor(), threading.Event()
+    url, watermark, heard = postgres_url(), Watermark(), threading.Event()
 
     def looks():
         """Whether there is a look after the next notification."""
         assert heard.wait(30)
         heard.clear()
-        floor.begin(NOW + 1)
-        wanted = floor.wants_look()
-        floor.committed(NOW + 1)
+        watermark.begin(NOW + 1)
+        wanted = watermark.wants_look()
+        watermark.committed(NOW + 1)
         return wanted
 
     with OpenStore(url, VirtualClock()) as store:
-        floor.begin(NOW)
-        floor.first({0: None}, NOW)
-        assert floor.wants_look()
-        floor.committed(NOW)
-        listener = Listener(Address(url), "me", floor, heard.set)
+        watermark.begin(NOW)
+        watermark.first({0: None}, NOW)
+        assert watermark.wants_look()
+        watermark.committed(NOW)
+        listener = Listener(Address(url), "me", watermark, heard.set)
         try:
             assert looks()  # at what was announced before it listened
             store.add(job(1, due_at=NOW))
@@ -168,8 +168,8 @@ def test_a_listener_hears_of_what_is_set_below_the_floor_and_of_what_is_not():
             assert looks()
         finally:
             listener.stop()
-    floor.begin(NOW + 1)
-    assert floor.wants_look()  # it does not listen any more
+    watermark.begin(NOW + 1)
+    assert watermark.wants_look()  # it does not listen any more
 
 
 # -- what any role of the database may send ---------------------------------------------------------------------------
@@ -177,14 +177,14 @@ def test_a_listener_hears_of_what_is_set_below_the_floor_and_of_what_is_not():
 
 @pytest.fixture
 def listener():
-    """A listener, its floor, and what says that it heard something."""
-    url, floor, heard = postgres_url(), Floor(), threading.Event()
+    """A listener, its watermark, and what says that it heard something."""
+    url, watermark, heard = postgres_url(), Watermark(), threading.Event()
     with OpenStore(url, VirtualClock()):
-        one = Listener(Address(url), "me", floor, heard.set)
+        one = Listener(Address(url), "me", watermark, heard.set)
         assert heard.wait(30)
         heard.clear()
         try:
-            yield url, floor, heard
+            yield url, watermark, heard
         finally:
             one.stop()
 
@@ -207,15 +207,15 @@ def test_whatever_is_announced_says_no_impossible_time(payload):
 
 
 def test_a_hostile_notification_does_not_end_the_listener(listener):
-    url, floor, heard = listener
+    url, watermark, heard = listener
     with psycopg.connect(url, autocommit=True) as other:
         for payload in HOSTILE:
             other.execute("SELECT pg_notify(%s, %s)", (CHANNEL, payload))
         other.execute("SELECT pg_notify(%s, %s)", (CHANNEL, f"other {NOW - 7000}"))
         assert heard.wait(30)
-    floor.begin(NOW)
-    floor.first({0: None}, NOW)
-    assert floor.wants_look()
+    watermark.begin(NOW)
+    watermark.first({0: None}, NOW)
+    assert watermark.wants_look()
 
 
 def test_it_listens_with_more_than_1024_open_files():
@@ -227,7 +227,7 @@ def test_it_listens_with_more_than_1024_open_files():
             files.append(os.dup(0))
         url, heard = postgres_url(), threading.Event()
         with OpenStore(url, VirtualClock()) as store:
-            one = Listener(Address(url), "me", Floor(), heard.set)
+            one = Listener(Address(url), "me", Watermark(), heard.set)
             try:
                 for due_at in (NOW, NOW + 1):
                     assert heard.wait(30)
@@ -243,7 +243,7 @@ def test_it_listens_with_more_than_1024_open_files():
 
 
 def test_after_any_failure_it_listens_again_and_says_so_while_it_cannot(listener, monkeypatch, caplog):
-    url, floor, heard = listener
+    url, watermark, heard = listener
     broken, tried = threading.Event(), threading.Semaphore(0)
 
     def breaks(payload):
@@ -263,9 +263,9 @@ def test_after_any_failure_it_listens_again_and_says_so_while_it_cannot(listener
         assert broken.wait(30)
         for _ in range(5):
             assert tried.acquire(timeout=30)
-        assert floor.listens_in_vain
+        assert watermark.listens_in_vain
     assert heard.wait(30)  # it is back, and looks
-    assert not floor.listens_in_vain
+    assert not watermark.listens_in_vain
     assert caplog.text.count("unforeseen") == 1
 
 
@@ -274,16 +274,16 @@ async def test_an_alert_says_that_a_node_does_not_hear_others_until_it_does():
     node = Scheduler(postgres_url(), node="one", timezone="UTC")
     async with node:
         await node.start()
-        floor = node._store._writer.floor
+        watermark = node._store._writer.watermark
 
         async def alerts():
             await node._store.write(lambda tx: sweep.guard(tx, node._engine.identify()))
             return [(alert.kind, alert.message) for alert in await node.list_alerts()]
 
         assert await alerts() == []
-        floor.listen(listening=False, in_vain=True)
+        watermark.listen(listening=False, in_vain=True)
         wanted = "Changes by other processes reach node one within a second, not at once: its log says why."
         assert await alerts() == [("not_listening", wanted)]
-        floor.listen(listening=True)
+        watermark.listen(listening=True)
         assert await alerts() == []
         await node.stop()

@@ -43,9 +43,9 @@ async def test_nothing_is_claimed_on_any_node_once_a_hold_is_stored(monkeypatch)
         await me.add_jobs([NewJob(f"job-{number}", Once(from_ms(0)), kind="work") for number in range(JOBS)])
         await until(lambda: len(started) > JOBS // 20)
         await me.server_side.hold_all("stop", ADA)
-        claimed = await me.look(lambda tx: sum(tx.runs.outcomes(0).values()) + len(tx.runs.all_open()))
+        claimed = await me.read(lambda tx: sum(tx.runs.outcomes(0).values()) + len(tx.runs.all_open()))
         await asyncio.sleep(0.5)
-        after = await me.look(lambda tx: sum(tx.runs.outcomes(0).values()) + len(tx.runs.all_open()))
+        after = await me.read(lambda tx: sum(tx.runs.outcomes(0).values()) + len(tx.runs.all_open()))
         assert after == claimed < JOBS
         late = node(url, "late", started)
         async with late:

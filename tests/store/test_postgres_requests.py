@@ -12,7 +12,7 @@ from tests.store.postgres_server import postgres_url
 from wakeful import ApprovalNeeded, Every, JobExists, Manual, NewJob, Scheduler, ScheduleTriggerError
 from wakeful.kernel.actions.authorized import Rights
 from wakeful.kernel.actions.idempotency import IdempotentRequest, Replayed
-from wakeful.surfaces.api.feed import Feed
+from wakeful.surfaces.api.event_feed import Feed
 
 RIGHTS = Rights("ana")
 

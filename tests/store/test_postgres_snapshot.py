@@ -1,6 +1,6 @@
 """A snapshot that somebody holds open: what is cleared meanwhile stays in the index, and is not walked over.
 
-And the floor that makes it so: whatever is armed below it, by this process or another, is found.
+And the watermark that makes it so: whatever is armed below it, by this process or another, is found.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from tests.store.samples import NOW, OpenStore, job
 from tests.store.test_postgres_plans import _plans
 from wakeful import Once, Scheduler
 from wakeful.clock import VirtualClock
-from wakeful.store.floor import COSTLY_MS, LONGEST_REST_MS, Floor
+from wakeful.store.alarm_watermark import COSTLY_MS, LONGEST_REST_MS, Watermark
 from wakeful.triggers.moments import to_ms
 
 pytestmark = pytest.mark.promise("X2")
@@ -66,11 +66,11 @@ def held():
 
 def test_what_is_due_and_the_next_alarm_are_asked_for_above_the_entries_that_a_snapshot_keeps(held):
     store, _ = held
-    store.store._writer.floor.forget()
+    store.store._writer.watermark.forget()
     before = _buffers(store, _ask)
     assert store.write(_ask) == ([], FUTURE)
     after = _buffers(store, _ask)
-    print(f"\nwith {DEAD} dead entries: claim and next alarm {before} pages without a floor, {after} with one")
+    print(f"\nwith {DEAD} dead entries: claim and next alarm {before} pages without a watermark, {after} with one")
     assert min(before) > DEAD // 2
     assert max(after) <= 30
 
@@ -80,7 +80,7 @@ def test_a_job_of_low_priority_that_has_long_been_due_keeps_no_other_priority_fr
     store, url = held
     with psycopg.connect(url, autocommit=True) as other:
         other.execute("UPDATE job_state SET due_at = %s, priority = -5 WHERE job_id = 9", (NOW - 99_999,))
-        store.store._writer.floor.forget()
+        store.store._writer.watermark.forget()
         assert store.write(lambda tx: tx.jobs.next_alarm()) == NOW - 99_999
         after = _buffers(store, _ask)
         other.execute("UPDATE job_state SET due_at = NULL, priority = 5 WHERE job_id = 9")
@@ -92,7 +92,7 @@ def test_a_look_below_reads_each_page_once(held):
     store, _ = held
     store.write(_ask)
     (pages,) = _buffers(store, _look)
-    print(f"\nwith {DEAD} dead entries: a look below the floor {pages} pages")
+    print(f"\nwith {DEAD} dead entries: a look below the watermark {pages} pages")
     assert pages < DEAD // 10
 
 
@@ -120,7 +120,7 @@ async def test_a_node_starts_what_another_process_armed_for_a_time_long_past():
         watch = Watch(node)
         await node.start()
         await node.add_job("first", Once(START), kind="work")
-        await watch.finished()  # from here on it has a floor
+        await watch.finished()  # from here on it has a watermark
         await other.add_job("second", Once(START + timedelta(days=36_500)), kind="work")
         long_past = to_ms(START)
 
@@ -220,37 +220,37 @@ def test_whatever_a_process_arms_clears_parks_or_rolls_back_it_gets_all_that_is_
 
 
 def test_of_works_that_share_a_transaction_one_that_is_rolled_back_leaves_its_alarms_in_sight():
-    floor = Floor()
-    floor.begin(0)
-    floor.first({0: NOW - 50_000, 5: None}, NOW)
-    floor.committed(0)
-    floor.begin(0)
-    floor.armed(NOW - 70_000)
-    floor.first({0: None, 5: None}, NOW)  # the second work cleared everything ...
-    floor.undone()  # ... and was rolled back
-    assert floor.since == {0: NOW - 70_000, 5: NOW - 70_000}
+    watermark = Watermark()
+    watermark.begin(0)
+    watermark.first({0: NOW - 50_000, 5: None}, NOW)
+    watermark.committed(0)
+    watermark.begin(0)
+    watermark.armed(NOW - 70_000)
+    watermark.first({0: None, 5: None}, NOW)  # the second work cleared everything ...
+    watermark.undone()  # ... and was rolled back
+    assert watermark.since == {0: NOW - 70_000, 5: NOW - 70_000}
 
 
 def test_a_commit_of_which_nothing_is_known_forgets_the_floor():
-    floor = Floor()
-    floor.begin(0)
-    floor.first({0: None, 5: None}, NOW)
-    floor.committed(0)
-    floor.begin(0)
-    assert floor.since == {0: NOW - 1000, 5: NOW - 1000}
-    floor.forget()
-    floor.begin(0)
-    assert floor.since == {}
+    watermark = Watermark()
+    watermark.begin(0)
+    watermark.first({0: None, 5: None}, NOW)
+    watermark.committed(0)
+    watermark.begin(0)
+    assert watermark.since == {0: NOW - 1000, 5: NOW - 1000}
+    watermark.forget()
+    watermark.begin(0)
+    assert watermark.since == {}
 
 
 def test_after_a_look_that_took_long_there_is_a_pause_that_ends():
-    floor = Floor()
-    floor.begin(0)
-    assert not floor.wants_look()  # nothing to look below
-    floor.first({0: None, 5: None}, NOW)
-    assert floor.wants_look()
-    floor.committed(COSTLY_MS)
-    floor.begin(COSTLY_MS + 1)
-    assert not floor.wants_look()
-    floor.begin(COSTLY_MS + LONGEST_REST_MS)
-    assert floor.wants_look()
+    watermark = Watermark()
+    watermark.begin(0)
+    assert not watermark.wants_look()  # nothing to look below
+    watermark.first({0: None, 5: None}, NOW)
+    assert watermark.wants_look()
+    watermark.committed(COSTLY_MS)
+    watermark.begin(COSTLY_MS + 1)
+    assert not watermark.wants_look()
+    watermark.begin(COSTLY_MS + LONGEST_REST_MS)
+    assert watermark.wants_look()

@@ -12,6 +12,7 @@ import pytest
 from tests.store.samples import NOW, OpenStore, job, run
 from wakeful import store as store_room
 from wakeful.store import schema_version
+from wakeful.store.facts import NUMBERED
 from wakeful.store.records import Alert, EventGroup, JobDef, JobState, NodeRow, RunDetails, RunRow, SkipRow, Token
 from wakeful.store.schema_version import schema_number
 from wakeful.store.sqlite_file import APPLICATION_ID, _statements, migrations
@@ -299,3 +300,18 @@ def test_work_items_and_events_of_agents_that_were_removed_are_theirs_by_name(tm
     connection.close()
     assert events == [(1, "a"), (2, "a"), (3, "gone")]
     assert items == [(12, "a"), (13, "a"), (14, "a"), (15, "gone")]  # what has the same id elsewhere is there once
+
+
+@pytest.mark.promise("H2")
+def test_an_id_of_any_table_is_known_to_who_makes_the_next_one(tmp_path):
+    a_store_of_version(tmp_path / "ids.db", len(STEPS))
+    connection = sqlite3.connect(tmp_path / "ids.db")
+    tables = [name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    keys = {
+        name: [column for _, column, _, _, _, place in connection.execute(f"PRAGMA table_info({name})") if place == 1]
+        for name in tables
+    }
+    connection.close()
+    of_their_own = {name for name, key in keys.items() if key == ["id"]}
+    counted_by_the_database, of_a_run = {"events"}, {"workflow_runs"}
+    assert set(NUMBERED) == of_their_own - counted_by_the_database - of_a_run

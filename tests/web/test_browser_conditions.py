@@ -69,6 +69,32 @@ def test_hostile_text_in_every_field_is_text(browsing):
 
 
 @in_browser
+def test_the_longest_name_fits_every_page_and_width(browsing):
+    name = "W" * 200
+    with api(browsing) as client:
+        assert client.post("/api/jobs", json={"name": name, "every": "6h", "command": ["true"]}).status_code == 201
+        client.post(f"/api/jobs/{name}/run", json={})
+        client.post(f"/api/jobs/{name}/pause", json={"note": name})
+    page, wide = browsing.tab(), {}
+    for path in (
+        "/",
+        "/jobs?q=WW",
+        f"/jobs/{name}",
+        f"/jobs/{name}/edit",
+        "/runs",
+        "/find?q=WW",
+        "/more",
+        f"/jobs/{name}x",
+    ):
+        page.goto(browsing.server.url + path)
+        for width in (1280, 820, 390):
+            page.set_viewport_size({"width": width, "height": 800})
+            if (found := page.evaluate("document.documentElement.scrollWidth")) > width:
+                wide[path[:12], width] = found
+    assert wide == {}
+
+
+@in_browser
 def test_on_a_phone_there_is_a_bar_at_the_bottom_and_nothing_is_cut_off(browsing):
     page = browsing.tab(viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
     for path in PAGES:

@@ -104,19 +104,19 @@ class Mailroom:
     # -- what is stored -----------------------------------------------------------------------------------------------
 
     async def row(self, scheduler):
-        return await scheduler.look(lambda tx: tx.of(Workflows).get("mailroom"))
+        return await scheduler.read(lambda tx: tx.of(Workflows).get("mailroom"))
 
     async def handler(self, scheduler, name="append"):
-        return await scheduler.look(lambda tx: tx.of(Workflows).handler("mailroom", name))
+        return await scheduler.read(lambda tx: tx.of(Workflows).handler("mailroom", name))
 
     async def attempts(self, scheduler, handler="append"):
         """Oldest first."""
-        found = await scheduler.look(lambda tx: tx.of(Workflows).runs("mailroom", 500, handler=handler))
+        found = await scheduler.read(lambda tx: tx.of(Workflows).runs("mailroom", 500, handler=handler))
         return found[::-1]
 
     async def events(self, scheduler, topic="mail"):
         """{message id: status}"""
-        found = await scheduler.look(lambda tx: tx.of(Topics).matching("mailroom", topic, None, None, 500))
+        found = await scheduler.read(lambda tx: tx.of(Topics).matching("mailroom", topic, None, None, 500))
         return {event.message_id: event.status for event in reversed(found)}
 
     def found(self, tx, message_id, topic="mail"):

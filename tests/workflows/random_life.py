@@ -200,5 +200,5 @@ class Life:
                 *check_words(tx, eye, NAME, may_be_paused=self.may_be_paused),
             ]
 
-        found = self.test._runner.run(self.test._scheduler.look(doubts))
+        found = self.test._runner.run(self.test._scheduler.read(doubts))
         self._doubts.hold(iter(found), self._now())

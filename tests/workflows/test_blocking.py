@@ -59,7 +59,7 @@ async def test_a_handler_that_blocks_the_loop_is_named_while_it_does(room, named
         (said,) = named.said
         assert said.startswith(f"{called} of mailroom.{handler} blocks the event loop at {__file__}:")
         (run,) = [one for one in await room.attempts(scheduler, handler) if one.notes is not None]
-        (note,) = (await scheduler.look(lambda tx: views.run_view(tx, run)))["notes"]
+        (note,) = (await scheduler.read(lambda tx: views.run_view(tx, run)))["notes"]
         assert re.fullmatch(rf"{called} of mailroom.{handler} blocked the event loop for \d+\.\d s", note)
         assert run.status == "committed"
 

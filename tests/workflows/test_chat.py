@@ -32,7 +32,7 @@ async def ready(room, scheduler):
 
 async def messages(scheduler):
     """The alerts with buttons: the row, and the buttons by their label."""
-    rows = await scheduler.look(lambda tx: tx.of(Outbox).matching(Wanted()))
+    rows = await scheduler.read(lambda tx: tx.of(Outbox).matching(Wanted()))
     found = [(row, buttons_of(json.loads(row.extra))) for row in rows if row.extra is not None]
     return [(row, {one.label: at for at, one in enumerate(buttons)}) for row, buttons in found if buttons]
 
@@ -60,7 +60,7 @@ async def test_an_uncertain_change_is_settled_by_a_press(room, label, verdict, l
         await room.sleep("1m")
         assert room.ledger == ledger
         assert await room.events(scheduler) == {"a": "consumed"}
-        [done] = await scheduler.look(lambda tx: tx.of(Workflows).actions("mailroom", 9))
+        [done] = await scheduler.read(lambda tx: tx.of(Workflows).actions("mailroom", 9))
         assert (done.who, done.action, done.detail) == ("Ada (phone 1)", "settled", verdict)
 
 

@@ -51,11 +51,11 @@ def opened(room, hook, *, apply):
 
 async def fixes(scheduler):
     """Oldest first."""
-    return (await scheduler.look(lambda tx: tx.of(Fixes).of("mailroom", 50)))[::-1]
+    return (await scheduler.read(lambda tx: tx.of(Fixes).of("mailroom", 50)))[::-1]
 
 
 async def shown(scheduler):
-    return await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+    return await scheduler.read(lambda tx: views.workflow_view(tx, "mailroom"))
 
 
 def wrong(room, phase, times=99):
@@ -119,7 +119,7 @@ async def test_without_leave_to_apply_a_correction_waits_for_a_person(room, verd
         await room.sleep("1m")
         [fix] = await fixes(scheduler)
         assert fix.who == "Ada"
-        [done] = await scheduler.look(lambda tx: tx.of(Workflows).actions("mailroom", 9))
+        [done] = await scheduler.read(lambda tx: tx.of(Workflows).actions("mailroom", 9))
         assert (done.who, done.detail) == ("Ada", f"{ids.encode('fix', fix.id)}: looks right")
         if verdict == "approve":
             assert (fix.status, room.ledger) == ("applied", ["a"])
@@ -261,12 +261,12 @@ def test_a_program_is_given_the_failure_and_its_files_are_written_and_deployed(t
             await scheduler.start()
             async with asyncio.timeout(60):
                 while True:
-                    handler = await scheduler.look(lambda tx: tx.of(Workflows).handler("filed", "poll"))
+                    handler = await scheduler.read(lambda tx: tx.of(Workflows).handler("filed", "poll"))
                     if handler.state != "{}":
                         break
                     await asyncio.sleep(0.05)
-            row = await scheduler.look(lambda tx: tx.of(Workflows).get("filed"))
-            kept = (await scheduler.look(lambda tx: tx.of(Fixes).of("filed", 9)))[::-1]
+            row = await scheduler.read(lambda tx: tx.of(Workflows).get("filed"))
+            kept = (await scheduler.read(lambda tx: tx.of(Fixes).of("filed", 9)))[::-1]
             await scheduler.stop()
             return handler, row, kept
 

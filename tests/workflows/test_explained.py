@@ -77,7 +77,7 @@ async def test_what_a_pause_keeps_from_running_is_not_said_to_run_and_not_starte
         assert why in await said(scheduler, "mailroom.append")
         assert "1 event is pending." in await said(scheduler, "mailroom.append")
         await room.sleep("1m")
-        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        shown = await scheduler.read(lambda tx: views.workflow_view(tx, "mailroom"))
         assert shown["handlers"][0]["next_run_at"] is None, "when it is resumed is not known"
         for name in ("mailroom.poll", "mailroom.append"):
             with pytest.raises(ScheduleTriggerError, match="cannot start: its workflow is paused"):
@@ -121,7 +121,7 @@ async def test_people_see_why_a_change_is_uncertain_and_how_to_settle_it(room):
         [*_, run] = await room.attempts(scheduler)
         await scheduler.cancel_run(ids.run_text(run.id))
         await room.sleep("1m")
-        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        shown = await scheduler.read(lambda tx: views.workflow_view(tx, "mailroom"))
         words = "It is not known whether the last change happened (cancelled). Look, and settle it."
         assert shown["issue"]["message"] == words
         asked = shown["issue"]["run"]
@@ -142,7 +142,7 @@ async def test_people_see_what_a_change_returned_when_what_follows_fails(room):
         await publish(scheduler, "a")
         await room.sleep("1s")
         [*_, run] = await room.attempts(scheduler)
-        shown = await scheduler.look(lambda tx: views.run_view(tx, run))
+        shown = await scheduler.read(lambda tx: views.run_view(tx, run))
         assert (shown["prepared"]["data"], shown["result"]) == ({"names": ["a"]}, {"rows": 1})
         assert 'Result: {"rows": 1}.' in await said(scheduler, ids.run_text(run.id))
 
@@ -228,6 +228,6 @@ async def test_what_was_done_is_still_shown_after_many_looks_that_found_nothing(
         await scheduler.start()
         await room.sleep("6h")
         assert len(await room.attempts(scheduler, "poll")) > 60
-        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        shown = await scheduler.read(lambda tx: views.workflow_view(tx, "mailroom"))
         assert [one["text"] for one in shown["recent"]] == ["Add 1 rows"]
         assert shown["handlers"][0]["last_run"]["title"] == "Add 1 rows"

@@ -84,11 +84,11 @@ async def test_five_transient_failures_in_a_row_need_attention_and_are_over_by_t
     async with room.open() as scheduler:
         await scheduler.start()
         await room.sleep("2m")
-        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        shown = await scheduler.read(lambda tx: views.workflow_view(tx, "mailroom"))
         assert (shown["status"], shown["issue"]["kind"]) == ("idle", "transient")
         assert await scheduler.list_alerts() == []
         await room.sleep("1m")
-        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        shown = await scheduler.read(lambda tx: views.workflow_view(tx, "mailroom"))
         assert (shown["status"], shown["issue"]["kind"]) == ("needs_attention", "transient")
         assert [alert.kind for alert in await scheduler.list_alerts()] == ["workflow"]
         await room.sleep("20m")
@@ -301,7 +301,7 @@ async def test_a_workflow_that_is_paused_after_an_approval_says_so_and_asks_noth
         run = ids.run_text((await room.row(scheduler)).issue_run)
         await room.act_on(scheduler, "pause", who="Ada", note="holiday")
         await room.act_on(scheduler, "approve", run, who="Ada")
-        issue = (await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom")))["issue"]
+        issue = (await scheduler.read(lambda tx: views.workflow_view(tx, "mailroom")))["issue"]
         assert (issue["kind"], issue["actions"]) == ("paused", ["resume"])
         await room.act_on(scheduler, "resume", who="Ada")
         await room.sleep("1s")

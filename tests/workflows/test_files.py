@@ -127,7 +127,7 @@ def test_wiring_mistakes_are_found_before_anything_runs():
 
 
 async def rows(scheduler):
-    return {row.name: row for row in await scheduler.look(lambda tx: tx.of(Workflows).all())}
+    return {row.name: row for row in await scheduler.read(lambda tx: tx.of(Workflows).all())}
 
 
 def test_a_broken_file_stops_its_workflow_alone_until_it_is_corrected(tmp_path):
@@ -155,7 +155,7 @@ def test_a_broken_file_stops_its_workflow_alone_until_it_is_corrected(tmp_path):
             await files.run_once()
             found = await rows(scheduler)
             assert found["good"].issue is None
-            versions = await scheduler.look(lambda tx: tx.of(Workflows).versions("good"))
+            versions = await scheduler.read(lambda tx: tx.of(Workflows).versions("good"))
             assert [number for number, _, _ in versions] == [2, 1]
             assert await scheduler.list_alerts() == []
             await scheduler.stop()

@@ -39,7 +39,7 @@ async def test_a_program_publishes_pauses_and_resumes(room):
         assert [one["status"] for one in await workflows.events("mailroom", "mail", status="consumed")] == ["consumed"]
         assert (await workflows.runs("mailroom"))[0]["workflow_status"] == "committed"
         done = [(one["who"], one["action"]) for one in reversed((await workflows.get("mailroom"))["actions"])]
-        me = scheduler.acting().actor
+        me = scheduler.host.origin().actor
         assert done == [(me, "paused"), (me, "published"), (me, "replaced"), (me, "resumed")]
 
 

@@ -26,7 +26,7 @@ async def test_events_attempts_and_actions_are_kept_by_number(room):
         def count(tx):
             return {name: tx.tables.count(name) for name in TABLES}
 
-        found = await scheduler.look(count)
+        found = await scheduler.read(count)
         assert found["workflow_events"] <= 12, "of 120"
         assert found["workflow_runs"] <= 30, "with their runs, of which each handler keeps a few"
         assert found["workflow_actions"] == 10

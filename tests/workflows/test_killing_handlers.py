@@ -57,7 +57,7 @@ class Killer:
 
 
 async def shown(scheduler):
-    return await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+    return await scheduler.read(lambda tx: views.workflow_view(tx, "mailroom"))
 
 
 async def open_alerts(scheduler):
@@ -162,7 +162,7 @@ async def test_what_runs_beside_a_handler_that_ends_its_process_is_not_blamed_an
     try:
         assert len(killer.deaths) <= 8
         assert (await shown(scheduler))["status"] == "needs_attention"
-        beside = await scheduler.look(lambda tx: views.workflow_view(tx, "innocent"))
+        beside = await scheduler.read(lambda tx: views.workflow_view(tx, "innocent"))
         assert (beside["issue"], beside["handlers"][0]["last_run"]["workflow_status"]) == (None, "committed")
         assert [alert.key for alert in await open_alerts(scheduler)] == ["workflow:mailroom"]
     finally:

@@ -78,12 +78,12 @@ async def test_the_error_of_mutate_and_its_trace_are_shown_whatever_reconcile_fa
     async with room.open() as scheduler:
         await scheduler.start()
         await room.sleep("1s")
-        issue = (await scheduler.look(lambda tx: workflow_view(tx, "mailroom")))["issue"]
+        issue = (await scheduler.read(lambda tx: workflow_view(tx, "mailroom")))["issue"]
         assert "mutate failed: KeyError: 'iban'; reconcile failed: the bank is away" in issue["message"]
         assert ", in mutate" in issue["trace"]
         assert (await room.attempts(scheduler))[-1].error.endswith("reconcile failed: the bank is away")
         await room.sleep("1h")
-        issue = (await scheduler.look(lambda tx: workflow_view(tx, "mailroom")))["issue"]
+        issue = (await scheduler.read(lambda tx: workflow_view(tx, "mailroom")))["issue"]
         assert issue["kind"] == "logic"
         assert "failed: mutate failed: KeyError: 'iban'; reconcile found that it did not happen." in issue["message"]
         assert (", in mutate" in issue["trace"], issue["trace"].splitlines()[-1]) == (True, "KeyError: 'iban'")
@@ -237,7 +237,7 @@ async def test_a_person_is_told_that_a_refused_change_most_likely_did_not_happen
         await room.sleep("1m")
         attempt = (await room.attempts(scheduler))[-1]
         assert attempt.failure == ("approval" if status == 401 else "transient")
-        issue = (await scheduler.look(lambda tx: workflow_view(tx, "mailroom")))["issue"]
+        issue = (await scheduler.read(lambda tx: workflow_view(tx, "mailroom")))["issue"]
         assert issue["likely"] == likely
         assert ("most likely it did not happen" in issue["message"]) == (likely is not None)
 

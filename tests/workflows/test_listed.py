@@ -36,7 +36,7 @@ def folder(tmp_path):
 
 
 async def rows(scheduler):
-    return {row.name: row for row in await scheduler.look(lambda tx: tx.of(Workflows).all())}
+    return {row.name: row for row in await scheduler.read(lambda tx: tx.of(Workflows).all())}
 
 
 async def settled(scheduler, name):
@@ -50,7 +50,7 @@ async def settled(scheduler, name):
 
 async def apply(scheduler, *sections):
     ready = ready_to_apply(scheduler, *sections)
-    planned = await scheduler.look(ready.plan)
+    planned = await scheduler.read(ready.plan)
     done = await scheduler.transact(ready.apply)
     assert planned == done, "plan says what apply does"
     return done
@@ -101,7 +101,7 @@ def test_a_changed_list_takes_effect_while_the_server_runs(folder):
         install_configured(again, section(folder, "one.py"), None)
         async with again:
             await again.start()
-            handler = await again.look(lambda tx: tx.of(Workflows).handler("one", "poll"))
+            handler = await again.read(lambda tx: tx.of(Workflows).handler("one", "poll"))
             assert handler.state == '{"word":1,"config":{}}', "what is stored stays for when it comes back"
             await again.stop()
 
@@ -211,7 +211,7 @@ def test_plan_says_that_a_change_nobody_knows_about_would_be_left_behind(folder)
                 await settled(scheduler, "payer.poll")
             await scheduler.stop()
             ready = ready_to_apply(scheduler, section(folder, "one.py"))
-            [note] = (await scheduler.look(ready.plan)).notes
+            [note] = (await scheduler.read(ready.plan)).notes
             command = f"wakeful workflow settle payer {ids.run_text(row.issue_run)} happened"
             assert note.startswith("payer.pay is removed although it is not known whether its last change happened.")
             assert command in note

@@ -30,7 +30,7 @@ async def drained(scheduler):
 
 async def did(scheduler):
     """(who, what, detail) of what people did, oldest first."""
-    found = await scheduler.look(lambda tx: tx.of(Workflows).actions("mailroom", 50))
+    found = await scheduler.read(lambda tx: tx.of(Workflows).actions("mailroom", 50))
     return [(one.who, one.action, one.detail) for one in reversed(found)]
 
 
@@ -41,7 +41,7 @@ async def test_a_consumed_event_is_replayed_as_a_new_one_with_its_causes(room):
     async with room.open() as scheduler:
         await scheduler.start()
         await room.sleep("1m")
-        [event] = await scheduler.look(lambda tx: tx.of(Topics).matching("mailroom", "mail", None, None, 9))
+        [event] = await scheduler.read(lambda tx: tx.of(Topics).matching("mailroom", "mail", None, None, 9))
         text = ids.encode("evt", event.id)
         with pytest.raises(InvalidJob, match="Say why"):
             await replay(scheduler, text, " ")
@@ -53,8 +53,8 @@ async def test_a_consumed_event_is_replayed_as_a_new_one_with_its_causes(room):
         await room.sleep("1m")
         assert [name.partition("~")[0] for name in room.ledger] == ["a", "a"]
         assert set((await room.events(scheduler)).values()) == {"consumed"}
-        [row] = await scheduler.look(lambda tx: tx.of(Topics).inputs("mailroom", None, None, 9))
-        caused = (await scheduler.look(lambda tx: views.input_view(tx, row)))["caused"]
+        [row] = await scheduler.read(lambda tx: tx.of(Topics).inputs("mailroom", None, None, 9))
+        caused = (await scheduler.read(lambda tx: views.input_view(tx, row)))["caused"]
         assert {text, made} <= {one["id"] for one in caused}
         assert await did(scheduler) == [("Ada", "replayed", f"{text}: it was lost there")]
 
@@ -72,7 +72,7 @@ async def test_draining_finishes_what_is_there_takes_in_nothing_and_pauses(room)
         await room.sleep("1s")
         room.calls.clear()
         assert await drained(scheduler) is False
-        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        shown = await scheduler.read(lambda tx: views.workflow_view(tx, "mailroom"))
         assert (shown["draining"], shown["paused"]) == (True, False)
         await room.sleep("20s")
         assert not (await room.row(scheduler)).paused
@@ -107,7 +107,7 @@ async def test_a_workflow_is_not_drained_while_events_wait_for_a_consumer_whose_
         await room.sleep("1m")
         await scheduler.pause_job("mailroom.append")
         await publish(scheduler, "a")
-        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        shown = await scheduler.read(lambda tx: views.workflow_view(tx, "mailroom"))
         assert (shown["status"], shown["issue"]["kind"], shown["issue"]["actions"]) == ("needs_attention", "paused", [])
         words = "Events wait for mailroom.append, which is paused. Resume it (wakeful resume mailroom.append)."
         assert shown["issue"]["message"] == words
@@ -199,7 +199,7 @@ async def test_message_ids_outlive_their_events_by_more_than_a_year_and_not_for_
 
         async def pruned():
             await scheduler.transact(lambda tx, _: hooks.prune(tx, tx.now - 86_400_000, 100))
-            return await scheduler.look(lambda tx: tx.of(Topics).known("mailroom", "mail", ["a"]) == {})
+            return await scheduler.read(lambda tx: tx.of(Topics).known("mailroom", "mail", ["a"]) == {})
 
         await scheduler.stop()  # nothing but time passes
         await room.sleep("399d")

@@ -223,7 +223,7 @@ async def test_an_event_that_a_person_skips_after_peek_is_not_there(room):
         await scheduler.start()
 
         async def skip():
-            [event] = await scheduler.look(lambda tx: room.found(tx, "a"))
+            [event] = await scheduler.read(lambda tx: room.found(tx, "a"))
             await scheduler.transact(
                 lambda tx, context: input_actions.skip_event(
                     tx, context, "mailroom", event, reason="not this one", who="Ada"

@@ -11,7 +11,7 @@ import pytest
 from typer.main import get_command
 
 from wakeful import ApprovalNeeded, LogicError, TransientError
-from wakeful.domains.workflows.admission import Standing, may_start
+from wakeful.domains.workflows.admission import WorkflowState, may_start
 from wakeful.domains.workflows.commands import app
 from wakeful.domains.workflows.failures import classify
 from wakeful.domains.workflows.phases import (
@@ -210,7 +210,7 @@ def test_starts_that_are_out_of_order_are_put_back_by_as_little_as_it_takes(star
     assert in_order(starts) == expected
 
 
-OPEN = Standing(paused=False, issue=None, issue_handler=None, backoff_until=None)
+OPEN = WorkflowState(paused=False, issue=None, issue_handler=None, backoff_until=None)
 
 
 @pytest.mark.promise("K13")

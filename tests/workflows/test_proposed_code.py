@@ -66,7 +66,7 @@ class Desk:
     async def reached(self, scheduler, *statuses):
         async with asyncio.timeout(60):
             while True:
-                fixes = await scheduler.look(lambda tx: tx.of(Fixes).of("filed", 9))
+                fixes = await scheduler.read(lambda tx: tx.of(Fixes).of("filed", 9))
                 if fixes and fixes[0].status in statuses:
                     return fixes[0]
                 await asyncio.sleep(0.02)
@@ -92,7 +92,7 @@ def test_proposed_code_is_not_run_before_it_is_approved_and_then_first_without_s
             assert (proposed.status, proposed.made, desk.traces) == ("proposed", None, [])
             await approve(scheduler, proposed)
             applied = await desk.reached(scheduler, "applied", "failed", "lapsed")
-            row = await scheduler.look(lambda tx: tx.of(Workflows).get("filed"))
+            row = await scheduler.read(lambda tx: tx.of(Workflows).get("filed"))
             assert (applied.status, applied.made) == ("applied", row.version)
 
     asyncio.run(main())

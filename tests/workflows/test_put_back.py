@@ -173,7 +173,7 @@ async def test_a_removed_workflow_with_an_open_question_is_shown_and_settled(roo
         found = await shown(scheduler)
         assert (found["removed"], found["status"], found["handlers"]) == (True, "needs_attention", [])
         assert found["issue"]["actions"] == ["settle"]
-        listed = await scheduler.look(lambda tx: views.workflow_views(tx, scheduler.seen))
+        listed = await scheduler.read(lambda tx: views.workflow_views(tx, scheduler.host.seen))
         assert [one["name"] for one in listed] == ["mailroom"]
         assert [alert.kind for alert in await scheduler.list_alerts()] == ["workflow"]
         with pytest.raises(NotFound):
@@ -227,7 +227,7 @@ async def test_a_question_about_a_workflow_that_is_put_back_is_settled_as_any_ot
         await room.sleep("11m")
         found = await shown(scheduler)
         assert (found["removed"], found["issue"]["kind"]) == (False, "reconciliation")
-        waiting = await scheduler.look(lambda tx: [run.id for run in tx.runs.all_open() if run.status == "waiting"])
+        waiting = await scheduler.read(lambda tx: [run.id for run in tx.runs.all_open() if run.status == "waiting"])
         assert [ids.run_text(run) for run in waiting] == [found["issue"]["run"]]
         await room.act_on(scheduler, "settle", found["issue"]["run"], "did_not_happen", who="Ada")
         await room.sleep("1m")

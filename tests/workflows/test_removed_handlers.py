@@ -29,7 +29,7 @@ def without_append(heard):
 
 
 async def shown(scheduler):
-    return await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom", scheduler.seen))
+    return await scheduler.read(lambda tx: views.workflow_view(tx, "mailroom", scheduler.host.seen))
 
 
 async def begin(room, scheduler, act):

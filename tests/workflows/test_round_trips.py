@@ -56,7 +56,7 @@ async def work_through(scheduler, name):
     given = ByHand("events", name, {})
     await scheduler.transact(lambda tx, context: publish_by_hand(tx, context, "flow", given, who="Ada"))
     while True:
-        if await scheduler.look(lambda tx: has_ended(tx, name)):
+        if await scheduler.read(lambda tx: has_ended(tx, name)):
             return
         await asyncio.sleep(0.005)
 

@@ -11,7 +11,7 @@ from wakeful import Every, ScheduleTriggerError, TransientError, ids
 from wakeful.domains.workflows import views
 from wakeful.domains.workflows.draining import drain
 from wakeful.domains.workflows.input_actions import skip
-from wakeful.domains.workflows.topics.story import explain_event, explain_input
+from wakeful.domains.workflows.topics.explanation import explain_event, explain_input
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.domains.workflows.words import still_waits
 from wakeful.errors import InvalidJob, NotFound
@@ -20,16 +20,16 @@ from wakeful.triggers.moments import spoken
 
 
 async def shown(scheduler):
-    return await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+    return await scheduler.read(lambda tx: views.workflow_view(tx, "mailroom"))
 
 
 async def event_of(scheduler, message_id):
-    found = await scheduler.look(lambda tx: tx.of(Topics).matching("mailroom", "mail", None, None, 9))
+    found = await scheduler.read(lambda tx: tx.of(Topics).matching("mailroom", "mail", None, None, 9))
     return ids.encode("evt", next(one.id for one in found if one.message_id == message_id))
 
 
 async def about(scheduler, explained, ref):
-    return (await scheduler.look(lambda tx: explained(tx, ref, spoken))).sentences
+    return (await scheduler.read(lambda tx: explained(tx, ref, spoken))).sentences
 
 
 async def skipped(scheduler, ref):
@@ -44,7 +44,7 @@ async def test_an_event_and_an_input_are_explained(room):
         await scheduler.start()
         await room.sleep("1m")
         event = await event_of(scheduler, "a")
-        [row] = await scheduler.look(lambda tx: tx.of(Topics).inputs("mailroom", None, None, 9))
+        [row] = await scheduler.read(lambda tx: tx.of(Topics).inputs("mailroom", None, None, 9))
         item = ids.encode("inp", row.id)
         first, by, cause, end = await about(scheduler, explain_event, event)
         assert first == f"{event} is message 'a' in the topic mail of the workflow mailroom."
@@ -75,7 +75,7 @@ async def test_an_input_with_nothing_left_to_skip_is_not_skipped(room):
     async with room.open() as scheduler:
         await scheduler.start()
         await room.sleep("1m")
-        [row] = await scheduler.look(lambda tx: tx.of(Topics).inputs("mailroom", None, None, 9))
+        [row] = await scheduler.read(lambda tx: tx.of(Topics).inputs("mailroom", None, None, 9))
         item = ids.encode("inp", row.id)
         with pytest.raises(ScheduleTriggerError, match="is done already: nothing more happens to it"):
             await skipped(scheduler, item)

@@ -172,7 +172,7 @@ class Life:
             active = [one for one in tx.of(Workflows).runs("shop", 500) if one.status == "active"]
             return tx.of(Workflows).open_runs("shop"), tx.of(Tasks).counts("shop"), active
 
-        assert await scheduler.look(left) == ([], {}, [])
+        assert await scheduler.read(left) == ([], {}, [])
 
 
 async def die_and_recover(life, points):

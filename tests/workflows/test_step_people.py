@@ -56,9 +56,9 @@ async def test_all_parked_events_are_replayed_in_their_order_however_many_there_
         found = await scheduler.workflows.replay_parked("post")
         events = {one["id"]: one["payload"] for one in await scheduler.workflows.events("post", limit=10_000)}
         assert [events[one] for one in found] == list(range(MANY)), "all of them, the oldest first"
-        counts = await scheduler.look(lambda tx: tx.of(Tasks).counts("post"))
+        counts = await scheduler.read(lambda tx: tx.of(Tasks).counts("post"))
         assert counts == {"ready": KEYS, "queued": MANY - KEYS}
-        first = await scheduler.look(lambda tx: tx.of(Tasks).ready("post", "send", MANY))
+        first = await scheduler.read(lambda tx: tx.of(Tasks).ready("post", "send", MANY))
         assert [events[ids.encode("evt", task.event_id)] for task in first] == list(range(KEYS)), (
             "of each key the oldest"
         )
@@ -136,4 +136,4 @@ async def test_a_person_may_settle_a_step_long_after_its_run_is_no_longer_kept(r
         await room.sleep("1m")
         assert ledger == [1]
         assert await scheduler.transact(prune) >= 0
-        assert await scheduler.look(lambda tx: tx.of(Workflows).run(number)) is None, "nothing needs it any more"
+        assert await scheduler.read(lambda tx: tx.of(Workflows).run(number)) is None, "nothing needs it any more"

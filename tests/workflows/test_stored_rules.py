@@ -244,7 +244,7 @@ async def test_a_message_that_is_published_again_has_its_new_payload_while_it_is
         await room.act_on(scheduler, "pause", who="Ada")
         for payload in ({"n": 1}, {"n": 2}):
             await publish(scheduler, "a", payload)
-        (event,) = await scheduler.look(lambda tx: tx.of(Topics).matching("mailroom", "mail", None, None, 9))
+        (event,) = await scheduler.read(lambda tx: tx.of(Topics).matching("mailroom", "mail", None, None, 9))
         assert (json.loads(event.payload), event.status) == ({"n": 2}, "pending")
 
 
@@ -261,7 +261,7 @@ async def test_what_a_consumer_publishes_is_caused_by_what_it_consumed(room):
             found = {topic: topics.matching("mailroom", topic, None, None, 9) for topic in ("mail", "rows")}
             return {topic: topics.inputs_of([one.id for one in rows]).values() for topic, rows in found.items()}
 
-        found = await scheduler.look(causes)
+        found = await scheduler.read(causes)
         assert list(found["mail"]) == list(found["rows"]) != []
 
 

@@ -110,11 +110,11 @@ async def begun(scheduler, bank, bill="1"):
 
 
 async def newest(scheduler):
-    return (await scheduler.look(lambda tx: tx.of(Workflows).runs("bank", 1)))[0]
+    return (await scheduler.read(lambda tx: tx.of(Workflows).runs("bank", 1)))[0]
 
 
 async def row(scheduler):
-    return await scheduler.look(lambda tx: tx.of(Workflows).get("bank"))
+    return await scheduler.read(lambda tx: tx.of(Workflows).get("bank"))
 
 
 @pytest.mark.promise("K11")
@@ -157,7 +157,7 @@ async def test_nothing_of_a_workflow_starts_while_a_thread_of_its_last_run_works
         found = await until(functools.partial(row, scheduler), lambda found: found.issue == "transient")
         assert found.working_run is not None
         await scheduler.transact(lambda tx, context: actions.resume(tx, context, "bank", who="Ada"))
-        shown = await scheduler.look(lambda tx: workflow_view(tx, "bank"))
+        shown = await scheduler.read(lambda tx: workflow_view(tx, "bank"))
         assert (shown["working"]["run"], shown["status"]) == (calls[0], "running")
         with pytest.raises(ScheduleTriggerError, match="still at work"):
             await scheduler.run_job("bank.poll")
@@ -166,7 +166,7 @@ async def test_nothing_of_a_workflow_starts_while_a_thread_of_its_last_run_works
         gate.set()
         await until(functools.partial(row, scheduler), lambda found: found.issue is None)
         assert len(calls) == 2
-        assert (await scheduler.look(lambda tx: workflow_view(tx, "bank")))["working"] is None
+        assert (await scheduler.read(lambda tx: workflow_view(tx, "bank")))["working"] is None
 
 
 @pytest.mark.promise("K11")

@@ -17,7 +17,7 @@ async def said(scheduler, ref="mailroom.append"):
 
 
 async def shown(scheduler):
-    return await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+    return await scheduler.read(lambda tx: views.workflow_view(tx, "mailroom"))
 
 
 async def begin(room, scheduler, **acts):

@@ -123,7 +123,7 @@ def test_nothing_is_kept_of_earlier_lives_of_a_node(room):
                 await scheduler.start()
         async with node(room, "two") as scheduler:
             await scheduler.start()
-            found = await scheduler.look(lambda tx: tx.of(NodeVersions).of("mailroom"))
+            found = await scheduler.read(lambda tx: tx.of(NodeVersions).of("mailroom"))
             assert [(one.place, one.version) for one in found] == [("here", "two")]
 
     run(main(), room.clock)

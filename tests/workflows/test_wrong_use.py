@@ -144,11 +144,11 @@ async def act(scheduler, what, ref, reason="it is broken"):
 
 async def shown(scheduler, ref):
     number = ids.decode(ref)[1]
-    return (await scheduler.look(lambda tx: views.event_views(tx, [tx.of(Topics).get(number)])))[0]
+    return (await scheduler.read(lambda tx: views.event_views(tx, [tx.of(Topics).get(number)])))[0]
 
 
 async def listed(scheduler, status=None):
-    found = await scheduler.look(lambda tx: tx.of(Topics).matching("mailroom", "mail", status, None, 99))
+    found = await scheduler.read(lambda tx: tx.of(Topics).matching("mailroom", "mail", status, None, 99))
     return [ids.encode("evt", one.id) for one in reversed(found)]
 
 
@@ -222,8 +222,8 @@ def publish_all(tx, context, messages, row):
 
 
 async def input_status(scheduler):
-    [row] = await scheduler.look(lambda tx: tx.of(Topics).inputs("mailroom", None, None, 9))
-    found = await scheduler.look(lambda tx: views.input_view(tx, row))
+    [row] = await scheduler.read(lambda tx: tx.of(Topics).inputs("mailroom", None, None, 9))
+    found = await scheduler.read(lambda tx: views.input_view(tx, row))
     return found["status"], found["reason"]
 
 
@@ -234,12 +234,12 @@ async def test_rerunning_an_input_publishes_each_of_its_messages_and_nothing_tha
     async with room.open() as scheduler:
         await scheduler.start()
         await room.sleep("1m")
-        first, second = await scheduler.look(lambda tx: tx.of(Topics).inputs("mailroom", None, None, 9))
-        [rows] = await scheduler.look(lambda tx: tx.of(Topics).matching("mailroom", "rows", None, None, 9))
+        first, second = await scheduler.read(lambda tx: tx.of(Topics).inputs("mailroom", None, None, 9))
+        [rows] = await scheduler.read(lambda tx: tx.of(Topics).matching("mailroom", "rows", None, None, 9))
         await scheduler.transact(lambda tx, _: tx.of(Topics).skip([rows.id], tx.now, "tidy"))
         await act(scheduler, input_actions.replay_event, ids.encode("evt", rows.id))
         for _ in range(2):
-            [again] = await scheduler.look(lambda tx: tx.of(Topics).matching("mailroom", "rows", "pending", None, 9))
+            [again] = await scheduler.read(lambda tx: tx.of(Topics).matching("mailroom", "rows", "pending", None, 9))
             await scheduler.transact(lambda tx, _, one=again: tx.of(Topics).skip([one.id], tx.now, "tidy"))
             made = await act(scheduler, input_actions.rerun_input, ids.encode("inp", first.id))
             assert [(await shown(scheduler, one))["topic"] for one in made] == ["mail"]
@@ -278,12 +278,12 @@ async def test_an_event_that_no_handler_subscribes_to_keeps_no_input_pending_and
         await room.sleep("1m")
         assert await room.events(scheduler, "rows") == {"a": "pending"}
         assert await input_status(scheduler) == ("done", None)
-        shown = await scheduler.look(lambda tx: views.workflow_view(tx, "mailroom"))
+        shown = await scheduler.read(lambda tx: views.workflow_view(tx, "mailroom"))
         assert shown["pending_inputs"] == 0
         for status, count in (("pending", 0), ("done", 1)):
-            found = await scheduler.look(lambda tx, one=status: tx.of(Topics).inputs("mailroom", one, None, 9))
+            found = await scheduler.read(lambda tx, one=status: tx.of(Topics).inputs("mailroom", one, None, 9))
             assert len(found) == count
-        [row] = await scheduler.look(lambda tx: tx.of(Topics).inputs("mailroom", None, None, 9))
+        [row] = await scheduler.read(lambda tx: tx.of(Topics).inputs("mailroom", None, None, 9))
         assert len(await act(scheduler, input_actions.rerun_input, ids.encode("inp", row.id))) == 1
         await room.sleep("1m")
         assert await scheduler.transact(lambda tx, _: hooks.prune(tx, tx.now, 99)) > 0

@@ -176,7 +176,9 @@ class _Reader:
                 continue
             near = [MEANT[key]] if key in MEANT else difflib.get_close_matches(key, every, n=1)
             self._meant.update(near)
+            others = " or ".join(mark for mark, form in self._forms.items() if key in form.names)
             hint = f"Did you mean {near[0]!r}?" if near else f"Known here: {', '.join(sorted(known))}."
+            hint = f"It is for jobs with {others}." if others else hint
             self.problems.append(Problem((key,), f"There is no key {key!r} in jobs.{self._name}. {hint}"))
 
     def references(self) -> Iterator[tuple[Place, str]]:

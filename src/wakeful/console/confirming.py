@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from wakeful.console.words import plain
+from wakeful.console.humanize import plain
 
 Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask for confirmation.")]
 

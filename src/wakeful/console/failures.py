@@ -11,8 +11,8 @@ import re
 import sys
 from typing import IO
 
-from wakeful.console.saying import say_text, say_trusted
-from wakeful.console.words import visible
+from wakeful.console.humanize import visible
+from wakeful.console.output import say_text, say_trusted
 from wakeful.errors import SchedulerError
 
 INTERRUPTED = 130  # what a shell says for a program ended by Ctrl-C

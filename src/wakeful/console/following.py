@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from wakeful import ids
 from wakeful.clock import sleep
-from wakeful.console.saying import say
+from wakeful.console.output import say
 from wakeful.console.tables import print_json
 from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.kernel.model.run import Run
@@ -62,14 +62,14 @@ async def until_done(scheduler: Scheduler, run_id: str) -> Run:
 
 async def held_up(scheduler: Scheduler, run_id: str) -> Waits | None:
     """Why a queued run does not start now, and until when; None where it is about to start, or has."""
-    number, seen = ids.number_of("run", run_id), scheduler.seen
-    return None if number is None else await scheduler.look(lambda tx: why_queued(tx, number, seen))
+    number, seen = ids.number_of("run", run_id), scheduler.host.seen
+    return None if number is None else await scheduler.read(lambda tx: why_queued(tx, number, seen))
 
 
 async def again_at(scheduler: Scheduler, run: Run) -> str | None:
     """When a run that was deferred starts again, if it does."""
     number = ids.number_of("run", run.id)
-    again = await scheduler.look(lambda tx: tx.runs.successor(number)) if number is not None else None
+    again = await scheduler.read(lambda tx: tx.runs.successor(number)) if number is not None else None
     found = await scheduler.get_run(ids.run_text(again)) if again is not None else None
     return None if found is None else str(found.to_dict()["due_at"])
 

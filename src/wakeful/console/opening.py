@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from wakeful.clock import SystemClock
-from wakeful.console.place import CONFIG, Place
+from wakeful.console.store_location import CONFIG, StoreLocation
 from wakeful.console.zones import usable_zone
 from wakeful.errors import StoreMissing, StoreNotFound
 from wakeful.kernel.cluster.nodes import LONE_RUN
 from wakeful.scheduler import Scheduler
-from wakeful.store.presence import unique_name
+from wakeful.store.process_identity import unique_name
 from wakeful.triggers import from_ms
 
 T = TypeVar("T")
@@ -35,7 +35,7 @@ def now() -> datetime:
     return from_ms(now_ms()).astimezone(UTC)
 
 
-def read(place: Place, work: Work[T], missing: T) -> T:
+def read(place: StoreLocation, work: Work[T], missing: T) -> T:
     """What `work` finds in the store, or `missing` where there is none."""
     if not place.exists:
         return missing
@@ -45,7 +45,7 @@ def read(place: Place, work: Work[T], missing: T) -> T:
         return missing
 
 
-def change(place: Place, work: Work[T], *, create: bool = False) -> T:
+def change(place: StoreLocation, work: Work[T], *, create: bool = False) -> T:
     """Run an action on the store; only `create` makes a store if there is none."""
     if not create and not place.exists and place.config is not None:
         file = place.config
@@ -73,7 +73,7 @@ def is_lone_run(holder: dict[str, Any]) -> bool:
     return str(holder.get("node", "")).startswith(RUN_NODE)
 
 
-def _defaults(place: Place) -> dict[str, Any]:
+def _defaults(place: StoreLocation) -> dict[str, Any]:
     """What the configuration says about jobs that do not say it themselves."""
     if place.config is None:
         return {}
@@ -83,7 +83,7 @@ def _defaults(place: Place) -> dict[str, Any]:
     return {"timezone": defaults.timezone, "job_defaults": defaults.job_options()}
 
 
-def _run(place: Place, work: Work[T], *, create: bool = False, defaults: dict[str, Any] | None = None) -> T:
+def _run(place: StoreLocation, work: Work[T], *, create: bool = False, defaults: dict[str, Any] | None = None) -> T:
     async def visit() -> T:
         if place.server:
             from wakeful.console.remote import server_at

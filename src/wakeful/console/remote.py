@@ -11,7 +11,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import quote
 from urllib.request import HTTPRedirectHandler, ProxyHandler, Request, build_opener
 
-from wakeful.console.place import TOKEN, URL
+from wakeful.console.store_location import TOKEN, URL
 from wakeful.errors import SchedulerError
 from wakeful.kernel.views.explain import Explanation
 from wakeful.threads import room

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from wakeful.console.following import POLL_S
 from wakeful.console.opening import is_lone_run
-from wakeful.console.place import Place
+from wakeful.console.store_location import StoreLocation
 from wakeful.domains import domains
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.domain import load
@@ -35,7 +35,7 @@ def _prepared_by() -> dict[str, str]:
     return {kind: prepare for domain in domains() for kind, prepare in domain.run_here.items()}
 
 
-async def run_in_this_process(scheduler: Scheduler, place: Place, job: Job, payload: Any = None) -> LoneRun:
+async def run_in_this_process(scheduler: Scheduler, place: StoreLocation, job: Job, payload: Any = None) -> LoneRun:
     """Run a job to its end as a server would, with what its configuration file sets."""
     _refuse_what_only_a_server_runs(job, scheduler)
     note = load(_prepared_by()[job.kind])(scheduler, job, place.config)

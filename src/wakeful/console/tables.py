@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from wakeful.console.words import plain, visible
+from wakeful.console.humanize import plain, visible
 
 if TYPE_CHECKING:
     from rich.console import Console

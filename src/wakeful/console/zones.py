@@ -7,8 +7,8 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from wakeful import ids
-from wakeful.console.place import Place
-from wakeful.console.words import zone_named, zone_of_trigger
+from wakeful.console.humanize import zone_named, zone_of_trigger
+from wakeful.console.store_location import StoreLocation
 from wakeful.errors import InvalidSetting, InvalidTrigger
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.triggers import settled_zone, system_zone, zone_name
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from wakeful.scheduler import Scheduler
 
 
-def default_zone(place: Place) -> str:
+def default_zone(place: StoreLocation) -> str:
     """Its name; InvalidSetting where the configuration gives something else."""
     try:
         return settled_zone(zone_name(place.timezone), system_zone())
@@ -29,7 +29,7 @@ def default_zone(place: Place) -> str:
         ) from None
 
 
-def usable_zone(place: Place) -> str:
+def usable_zone(place: StoreLocation) -> str:
     """The same for commands that only look: a mistake in the configuration does not keep anyone from looking."""
     try:
         return default_zone(place)
@@ -37,15 +37,15 @@ def usable_zone(place: Place) -> str:
         return system_zone()
 
 
-def shown_zone(place: Place) -> tzinfo:
+def shown_zone(place: StoreLocation) -> tzinfo:
     """The zone that listings use."""
     return zone_named(usable_zone(place))
 
 
-async def zones_of_runs(scheduler: Scheduler, runs: Iterable[Run], place: Place) -> dict[str, tzinfo]:
+async def zones_of_runs(scheduler: Scheduler, runs: Iterable[Run], place: StoreLocation) -> dict[str, tzinfo]:
     """The zone of each run's job, by the job's id; a removed job keeps the zone it had."""
     numbers = {parsed[1]: run.job_id for run in runs if (parsed := ids.decode(run.job_id)) is not None}
     default = shown_zone(place)
-    found = await scheduler.look(lambda tx: tx.jobs.definitions(sorted(numbers)))
+    found = await scheduler.read(lambda tx: tx.jobs.definitions(sorted(numbers)))
     own = {numbers[number]: zone_of_trigger(trigger_of(job.trigger), default) for number, job in found.items()}
     return {job_id: own.get(job_id, default) for job_id in numbers.values()}

@@ -91,7 +91,7 @@ async def _attend(scheduler: Scheduler, clock: VirtualClock) -> None:
 async def _answer(scheduler: Scheduler) -> None:
     """Approve what asks, and acknowledge what is known."""
     wanted = RunFilter(status="waiting", phase=APPROVAL, limit=10)
-    for asking in await scheduler.look(lambda tx: run_views(tx, tx.runs.matching(wanted))):
+    for asking in await scheduler.read(lambda tx: run_views(tx, tx.runs.matching(wanted))):
         await scheduler.approve_run(asking.id, by="ada")
     for alert in await scheduler.list_alerts():
         if alert.acked_at is None:

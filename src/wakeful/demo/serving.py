@@ -33,7 +33,7 @@ from wakeful.routing.settings import ServerSettings
 from wakeful.scheduler import Scheduler
 from wakeful.surfaces.api.server import HttpServer, first_token
 from wakeful.surfaces.web.rendering import environment
-from wakeful.surfaces.web.routes import routers
+from wakeful.surfaces.web.routes import nothing_here, routers
 
 LOOK_S = 0.5
 PATIENCE_S = 1.0
@@ -62,7 +62,7 @@ async def serve(place: Place, parent: int, *, is_first: bool) -> None:
     scheduler = make_scheduler(place, clock)
     scheduler.add_workflow(workflow)
     tricks = Tricks(scheduler, place, clock)
-    server = HttpServer(scheduler, settings, bound, [*routers(), make_router(place, tricks)])
+    server = HttpServer(scheduler, settings, bound, [*routers(), make_router(place, tricks)], nothing_here)
     environment().globals["demo"] = True
     _install_domains(scheduler, settings)
     over = asyncio.Event()

@@ -56,7 +56,7 @@ class Tricks:
     async def _something_running(self) -> Run:
         """A run of the inbox that has begun; one is started if there is none."""
         for _ in range(LOOKS):
-            found = next((run for run in await self._scheduler.look(_active) if run.job == INBOX), None)
+            found = next((run for run in await self._scheduler.read(_active) if run.job == INBOX), None)
             if found is not None:
                 return found
             await self._start_inbox()
@@ -138,11 +138,11 @@ class Tricks:
     async def message(self, id: str) -> dict[str, Any]:  # noqa: A002
         """A message as it stands, with its attempts."""
         number = delivery_number(id)
-        return await self._scheduler.look(lambda tx: get_delivery(tx, number))
+        return await self._scheduler.read(lambda tx: get_delivery(tx, number))
 
     async def phone(self) -> dict[str, Any]:
         """What the phone shows, and what waits for it."""
-        latest = await self._scheduler.look(lambda tx: list_deliveries(tx, Wanted(connector=PHONE, limit=20)))
+        latest = await self._scheduler.read(lambda tx: list_deliveries(tx, Wanted(connector=PHONE, limit=20)))
         return {
             "broken": self._place.read().broken,
             "messages": self._place.received(),

@@ -13,7 +13,7 @@ from wakeful import ids
 from wakeful.fields import Field
 from wakeful.kernel.domain import Domain, load
 from wakeful.kernel.engine.alerts import MEANINGS
-from wakeful.kernel.model import outgoing, stories
+from wakeful.kernel.model import explanations, outgoing
 from wakeful.kernel.rules import undoing
 from wakeful.kernel.views import events, reasons
 from wakeful.store import schema_version, tables
@@ -66,12 +66,12 @@ def declare(domain: Domain) -> Domain:
     MEANINGS.update(domain.alerts)
     reasons.REASONS.update(domain.skip_reasons)
     reasons.STARTED_BY.update(domain.start_reasons)
-    stories.STORIES.update(domain.stories)
-    stories.STANDINGS.update(domain.standings)
-    stories.STARTED_WHEN.update(domain.started_when)
-    stories.PHASES.update(domain.run_phases)
-    stories.STEPS.update(domain.run_steps)
-    stories.WATCHED.update(domain.watched)
+    explanations.STORIES.update(domain.stories)
+    explanations.STANDINGS.update(domain.standings)
+    explanations.STARTED_WHEN.update(domain.started_when)
+    explanations.PHASES.update(domain.run_phases)
+    explanations.STEPS.update(domain.run_steps)
+    explanations.WATCHED.update(domain.watched)
     events.STREAMS.update(dict.fromkeys(domain.streams))
     events.ID_FIELDS.update(domain.id_prefixes)
     undoing.TAKEN_BACK_BY.update(domain.undo)

@@ -16,6 +16,8 @@ async def simulate_beside(scheduler: Scheduler, question: Question, on_run: OnRu
     """What the scheduler's jobs will do, while it goes on; `on_run` is called in another thread."""
     limits = scheduler.server_side.limits()
     min_interval = None if limits.min_interval is None else limits.min_interval / 1000
-    setup = Setup(scheduler.default_zone, limits.max_running, min_interval, scheduler.job_defaults, limits.labels)
-    snapshot = await scheduler.look(take_snapshot)
+    setup = Setup(
+        scheduler.host.default_zone, limits.max_running, min_interval, scheduler.host.job_defaults, limits.labels
+    )
+    snapshot = await scheduler.read(take_snapshot)
     return await room("simulations", AT_ONCE).call(simulate, snapshot, question, setup, on_run=on_run)

@@ -148,7 +148,7 @@ class _Asked(NamedTuple):
 async def _live(world: World, recorder: Recorder, asked: _Asked, prepare: Prepare | None) -> Simulation:
     begins, ends, question, setup, faults = asked
     await world.furnish(prepare)
-    jobs = await world.look(lambda tx: tx.slots.jobs(world.hidden_kinds))
+    jobs = await world.read(lambda tx: tx.slots.jobs(world.host.hidden_kinds))
     known = [*(placed.name for placed in jobs), *world.over]
     refuse_unknown(question, known)
     await world.start()
@@ -160,8 +160,8 @@ async def _live(world: World, recorder: Recorder, asked: _Asked, prepare: Prepar
         await happens()
     recorder.finish(ends)
     # Before anything is stopped: the slots of this very moment are not due yet.
-    ledger = await world.look(lambda tx: ledger_of_all(tx, begins - 1, world.hidden_kinds))
-    notes = await world.look(lambda tx: notes_of(tx, recorder, jobs, (begins, ends), setup.zone))
+    ledger = await world.read(lambda tx: ledger_of_all(tx, begins - 1, world.host.hidden_kinds))
+    notes = await world.read(lambda tx: notes_of(tx, recorder, jobs, (begins, ends), setup.zone))
     over = [Note("never", name, begins, f"{name} never runs: by then, its last time is over.") for name in world.over]
     await world.crash()
     await world.close()

@@ -18,7 +18,7 @@ from wakeful.kernel.kinds import Kind
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
-    from wakeful.kernel.model.stories import Phases, Standing, Steps, Story, Watched
+    from wakeful.kernel.model.explanations import Phases, Standing, Steps, Story, Watched
     from wakeful.store.interface import Transaction
 
 

@@ -277,6 +277,10 @@ class Kinds:
         """Whether a lane of that name follows from what jobs of some kind do."""
         return lane.startswith(tuple(begin for kind in self._declared.values() for begin in kind.reserved_lanes))
 
+    def for_admins(self) -> tuple[str, ...]:
+        """The kinds whose jobs only callers with full rights write over the network."""
+        return tuple(sorted(kind.name for kind in self._declared.values() if kind.admin_only))
+
     def apart(self) -> tuple[str, ...]:
         """The kinds whose jobs have owners that are not tokens."""
         return tuple(name for name, kind in self._declared.items() if kind.owned_by is not None)

@@ -55,7 +55,7 @@ class _Job(NamedTuple):
 async def export(scheduler: Scheduler, folder: Path, since: int) -> Written:
     """Write all files; runs and events since a moment."""
     _refuse_full(folder)
-    jobs, left = await scheduler.look(_jobs)
+    jobs, left = await scheduler.read(_jobs)
     secrets = Secrets({kind.name: kind.redact for domain in domains() for kind in domain.kinds if kind.redact})
     listed = [exported.written(*one, secrets.without(one.job)) for one in jobs]
     make_private_folder(folder)
@@ -123,7 +123,7 @@ async def _runs(scheduler: Scheduler, since: int) -> AsyncIterator[dict[str, Any
 
 async def _events(scheduler: Scheduler, since: int) -> AsyncIterator[dict[str, Any]]:
     after = 0
-    while groups := await scheduler.look(partial(_groups, after)):
+    while groups := await scheduler.read(partial(_groups, after)):
         for group in groups:
             if group.at >= since:
                 for event in events_of(group):

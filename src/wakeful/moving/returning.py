@@ -82,7 +82,7 @@ def _kept(data: Mapping[str, Any], scheduler: Scheduler) -> Kept:
     trigger = trigger_from_data(dict(data["trigger"]))
     new = NewJob(data["name"], trigger, kind=data["kind"], payload=data.get("payload"), owner=data.get("owner"))
     new.options = dict(map_in(data, "options"))
-    draft = scheduler.drafted(new, str(data["source"]), {})
+    draft = scheduler.host.draft(new, str(data["source"]), {})
     if (draft.kind, draft.owner) != (data["kind"], data.get("owner")):
         raise Unreadable("its kind and its owner do not fit together")
     job = JobDef(
@@ -101,7 +101,7 @@ def _kept(data: Mapping[str, Any], scheduler: Scheduler) -> Kept:
 
 async def compare(scheduler: Scheduler, returned: Returned) -> Returned:
     """With those marked that are stored already."""
-    return await scheduler.look(lambda tx: returned._replace(batch=_compared(tx, returned)))
+    return await scheduler.read(lambda tx: returned._replace(batch=_compared(tx, returned)))
 
 
 def _compared(tx: Transaction, returned: Returned) -> Batch:

@@ -27,14 +27,14 @@ TAKEN = "a job of this name exists and is another: rename or remove that one, or
 async def compare(scheduler: Scheduler, batch: Batch) -> Batch:
     """The batch with those marked that are stored already."""
     drafts = _drafts(scheduler, all_entries(batch))
-    zone = scheduler.default_zone
-    return await scheduler.look(lambda tx: _compared(tx, batch, drafts, zone))
+    zone = scheduler.host.default_zone
+    return await scheduler.read(lambda tx: _compared(tx, batch, drafts, zone))
 
 
 async def store(scheduler: Scheduler, batch: Batch) -> Batch:
     """Add what is not there yet; the batch as it was found then, with those marked that were there."""
     entries = all_entries(batch)
-    drafts, zone = _drafts(scheduler, entries), scheduler.default_zone
+    drafts, zone = _drafts(scheduler, entries), scheduler.host.default_zone
     off = {entry.new.name for entry in entries if not entry.enabled}
 
     def work(tx: Transaction, context: Context) -> Batch:
@@ -54,7 +54,7 @@ async def store(scheduler: Scheduler, batch: Batch) -> Batch:
 
 
 def _drafts(scheduler: Scheduler, entries: Sequence[Entry]) -> list[Draft]:
-    return [scheduler.drafted(entry.new, SOURCE, scheduler.job_defaults) for entry in entries]
+    return [scheduler.host.draft(entry.new, SOURCE, scheduler.host.job_defaults) for entry in entries]
 
 
 def _compared(tx: Transaction, batch: Batch, drafts: Sequence[Draft], zone: str) -> Batch:

@@ -31,11 +31,12 @@ def keep_slashes(scope: Scope) -> Scope:
     return {**scope, "path": "/".join(unquote(part).replace("/", _SLASH) for part in parts)}
 
 
-def _as_sent(name: str) -> str:
+def as_sent(name: str) -> str:
+    """A name in a path, as it was sent."""
     return name.replace(_SLASH, "/")
 
 
-AS_SENT = AfterValidator(_as_sent)
+AS_SENT = AfterValidator(as_sent)
 """For a parameter of a path: a name in it, as it was sent. After `Path`, whose limits are for texts."""
 
 JobRef = Annotated[str, Path(max_length=1000, description="a job's id or name"), AS_SENT]

@@ -16,8 +16,8 @@ from wakeful.kernel.domain import load
 from wakeful.kernel.model.job import Job
 from wakeful.routing.auth import Caller
 from wakeful.routing.idempotency import Answer, answer, respond
+from wakeful.routing.rendering import job_shape
 from wakeful.routing.settings import ServerSettings
-from wakeful.routing.shapes import job_shape
 from wakeful.scheduler import Scheduler
 
 _SECRETS = {kind: secrets for domain in domains() for kind, secrets in domain.job_secrets.items()}
@@ -31,7 +31,7 @@ def etag(revision: int) -> str:
 
 async def whole_job(job: Job, caller: Caller, scheduler: Scheduler, settings: ServerSettings) -> Answer:
     """One job, with its secrets for callers who may change it."""
-    shown = job_shape(job, caller, scheduler.default_zone)
+    shown = job_shape(job, caller, scheduler.host.default_zone)
     if caller.role != "viewer":
         await _add_secrets(shown, scheduler, settings)
     return answer(200, shown, ETag=etag(job.revision))

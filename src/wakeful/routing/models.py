@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, WithJsonSchema, create_model,
 
 from wakeful.kernel.rules.outcome import OUTCOMES
 from wakeful.kernel.rules.parking import PARKED_REASONS
-from wakeful.routing import forms
+from wakeful.routing import json_schema
 from wakeful.routing.strict import Strict
 from wakeful.store.listing import STATUS_SQL
 
@@ -44,13 +44,13 @@ class _Written(Strict):
     trigger: dict[str, Any] | None = None
     kind: Named | None = Field(None, description="what runs the job; `command` when a command is given")
     payload: Json = None
-    command: Annotated[list[str] | None, WithJsonSchema(forms.nullable(forms.COMMAND.described))] = Field(
+    command: Annotated[list[str] | None, WithJsonSchema(json_schema.nullable(json_schema.COMMAND.described))] = Field(
         None, max_length=10_000
     )
     owner: Named | None = None
     enabled: bool | None = None
 
-    options: Annotated[dict[str, Any] | None, WithJsonSchema(forms.nullable(forms.NESTED))] = None
+    options: Annotated[dict[str, Any] | None, WithJsonSchema(json_schema.nullable(json_schema.NESTED))] = None
 
     @model_validator(mode="before")
     @classmethod
@@ -58,7 +58,7 @@ class _Written(Strict):
         """As they are meant; the payload stays as it was written."""
         if not isinstance(data, dict):
             return data
-        return {name: value if name == "payload" else forms.whole(value) for name, value in data.items()}
+        return {name: value if name == "payload" else json_schema.whole(value) for name, value in data.items()}
 
 
 if TYPE_CHECKING:
@@ -72,8 +72,8 @@ else:
         __base__=_Written,
         __doc__=_Written.__doc__,
         **{
-            name: (Annotated[forms.plain_type(schema) | None, WithJsonSchema(forms.nullable(schema))], None)
-            for name, schema in {**forms.WHEN, **forms.OPTIONS}.items()
+            name: (Annotated[json_schema.plain_type(schema) | None, WithJsonSchema(json_schema.nullable(schema))], None)
+            for name, schema in {**json_schema.WHEN, **json_schema.OPTIONS}.items()
         },
     )
 
@@ -83,7 +83,7 @@ class JobCreate(Written):
 
     model_config = ConfigDict(
         json_schema_extra=partial(
-            forms.one_trigger,
+            json_schema.one_trigger,
             examples=[
                 {"name": "report", "kind": "report", "trigger": {"every": "6h"}, "payload": {"to": "team"}},
                 {"name": "backup", "cron": "0 2 * * *", "tz": "Europe/Berlin", "command": ["./backup.sh"]},
@@ -97,7 +97,7 @@ class JobCreate(Written):
 class JobPut(Written):
     """A whole job; fields that are left out get defaults. The name is in the address, and may be repeated here."""
 
-    model_config = ConfigDict(json_schema_extra=forms.one_trigger)
+    model_config = ConfigDict(json_schema_extra=json_schema.one_trigger)
 
     name: Named | None = None
 
@@ -105,7 +105,7 @@ class JobPut(Written):
 class JobPatch(Written):
     """What to change; null puts an option back to its default."""
 
-    model_config = ConfigDict(json_schema_extra=partial(forms.one_trigger, keeps=True))
+    model_config = ConfigDict(json_schema_extra=partial(json_schema.one_trigger, keeps=True))
 
     name: Named | None = None
 
@@ -125,7 +125,7 @@ class RunNow(Strict):
 class Completion(Strict):
     """How work that went on elsewhere has ended. A success has no error."""
 
-    model_config = ConfigDict(json_schema_extra=forms.ended)
+    model_config = ConfigDict(json_schema_extra=json_schema.ended)
 
     outcome: Literal["success", "error"] | None = None
     output: Json = None
@@ -148,7 +148,7 @@ class ManyJobs(Strict):
 
     model_config = ConfigDict(
         json_schema_extra=partial(
-            forms.one_of,
+            json_schema.one_of,
             words=("ids", "filter", "all"),
             examples=[{"filter": {"kind": "report"}, "note": "maintenance"}],
         )
@@ -165,7 +165,7 @@ class PreviewJobs(ManyJobs):
 
     model_config = ConfigDict(
         json_schema_extra=partial(
-            forms.one_of,
+            json_schema.one_of,
             words=("ids", "filter", "all"),
             examples=[{"filter": {"kind": "report"}, "do": "pause"}],
         )

@@ -10,7 +10,7 @@ import json
 import logging
 import re
 import secrets
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from http import HTTPStatus
 from typing import Any
 
@@ -23,6 +23,9 @@ from starlette.responses import Response
 from wakeful.errors import SchedulerError, ScheduleTriggerError, StoreError, StoreFull, StoreGone
 
 log = logging.getLogger("wakeful.api")
+
+#: The page for a person at whose address there is nothing; None for a program.
+Missing = Callable[[Request], Awaitable[Response | None]]
 
 PROBLEM_TYPE = "application/problem+json"
 ALWAYS = (400, 401, 403, 422, 429, 500, 503)
@@ -221,6 +224,9 @@ def _place(path: tuple[Any, ...]) -> str:
 async def _plain(request: Request, error: Exception) -> Response:
     """What the framework itself refuses: unknown paths, wrong methods."""
     assert isinstance(error, HTTPException)  # noqa: S101 - registered for it alone
+    missing: Missing | None = request.app.state.missing if error.status_code == 404 else None
+    if missing is not None and (page := await missing(request)) is not None:
+        return page
     code = CODES.get(error.status_code, "error")
     methods = request.app.state.allowed(request.url.path) if error.status_code == 405 else []
     sentences = {

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from wakeful.scheduler.access import AccessApi
 from wakeful.scheduler.agents import AgentsApi
 from wakeful.scheduler.delivery import DeliveryApi
-from wakeful.scheduler.domains import Domains
-from wakeful.scheduler.life import Life
+from wakeful.scheduler.lifecycle import Lifecycle
 from wakeful.scheduler.nodes import NodesApi
 from wakeful.scheduler.overview import Overview, SchedulerState, Summary
 from wakeful.scheduler.record import RecordApi
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 __all__ = ["Scheduler", "SchedulerState", "Summary"]
 
 
-class Scheduler(Life, RunsApi, Overview, NodesApi, AccessApi, DeliveryApi, AgentsApi, WorkflowsApi, RecordApi, Domains):
+class Scheduler(Lifecycle, RunsApi, Overview, NodesApi, AccessApi, DeliveryApi, AgentsApi, WorkflowsApi, RecordApi):
     """Runs jobs when they are due, and stores what happened.
 
     `async with scheduler:` opens the store; nothing fires until `start()`. All methods belong to the event loop the

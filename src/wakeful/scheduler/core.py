@@ -6,7 +6,7 @@ import asyncio
 import os
 import random
 import socket
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from functools import cached_property
 from pathlib import Path
@@ -27,9 +27,10 @@ from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.option_reading import read_labels
 from wakeful.kernel.rules.options import read_options
 from wakeful.kernel.views.bus import Bus
+from wakeful.scheduler.host import Host
 from wakeful.store import make_store
 from wakeful.store.forks import Home
-from wakeful.store.presence import unique_name
+from wakeful.store.process_identity import unique_name
 from wakeful.triggers import system_zone, zone_name
 from wakeful.triggers.durations import interval_ms
 from wakeful.triggers.moments import iso
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
     from wakeful.clock import Clock
     from wakeful.kernel.loop.loop import Engine
     from wakeful.kernel.views.explain import Viewpoint
-    from wakeful.scheduler.domains import Companion
     from wakeful.services import Service
     from wakeful.store.interface import Store, Transaction
 
@@ -58,6 +58,12 @@ class Write(Protocol):
     async def __call__(self, work: Callable[[Transaction], T], *, cancels: bool = False) -> T: ...
 
 
+class MakeDraft(Protocol):
+    """The job as it can be stored, with the scheduler's defaults, or others, for options that it leaves out."""
+
+    def __call__(self, new: NewJob, source: str, job_defaults: Mapping[str, Any] | None = None) -> Draft: ...
+
+
 class Wiring(NamedTuple):
     """The scheduler's parts, for objects beside it that work with them."""
 
@@ -66,10 +72,14 @@ class Wiring(NamedTuple):
     identify: Callable[[], Context]
     min_interval: int | None
     write: Write
-    draft: Callable[[NewJob, str], Draft]
+    draft: MakeDraft
     default_zone: Callable[[], str]
+    origin: Callable[[], Origin]
+    seen: Callable[[], Seen]
     viewpoint: Callable[[], Viewpoint]
+    is_running: Callable[[], bool]
     hidden_kinds: tuple[str, ...]  # those that listings and counts leave out unless requested
+    admin_kinds: tuple[str, ...]  # those whose jobs only callers with full rights write over the network
     kinds_apart: tuple[str, ...]  # those whose jobs have owners that are not tokens
 
     @property
@@ -116,9 +126,6 @@ class Core:
         read_options(self._job_defaults)  # a mistake is reported where it was made
         self._kinds = self._known_kinds(kinds)
         self._declared: list[NewJob] = []
-        self._companions: list[Companion] = []
-        self._preparations: list[Callable[[], Awaitable[None]]] = []
-        self._at_start: dict[str, Callable[[Transaction, Context], None]] = {}
         self._ids = ids.IdSource(self._clock.now, self._rng)
         self._bus = Bus(self._clock)
         self._store.on_events(self._bus.notify)
@@ -131,8 +138,26 @@ class Core:
         self._started_at: int | None = None
         self._stopped = asyncio.Event()
 
+    @cached_property
+    def host(self) -> Host:
+        """What domains and surfaces need beyond what users do: services, drafts, labels, what this node knows."""
+        return Host(self._wiring(), self._kinds, self._job_defaults, self._max_running)
+
     @property
-    def hidden_kinds(self) -> tuple[str, ...]:
+    def clock(self) -> Clock:
+        return self._clock
+
+    async def transact(self, work: Callable[[Transaction, Context], T], *, wakes: bool = True) -> T:
+        """Run `work` in one durable transaction; the engine looks at what it changed at once, unless not `wakes`."""
+        context = self._identify()
+        return await self._write(lambda tx: work(tx, context), wakes=wakes)
+
+    async def read(self, work: Callable[[Transaction], T]) -> T:
+        """Run `work` on one consistent snapshot; it must not write."""
+        return await self._store.read(work)
+
+    @property
+    def _hidden_kinds(self) -> tuple[str, ...]:
         """The kinds that listings and counts leave out unless requested."""
         return tuple(sorted(self._kinds.hooks.internal))
 
@@ -149,8 +174,12 @@ class Core:
             self._write,
             self._draft,
             self._default_zone,
+            self._origin,
+            self._seen,
             self._viewpoint,
-            self.hidden_kinds,
+            lambda: self._status == "running",
+            self._hidden_kinds,
+            self._kinds.for_admins(),
             self._kinds.apart(),
         )
 
@@ -221,7 +250,7 @@ class Core:
             tuple(domain.runs_pruned for domain in domains() if domain.runs_pruned is not None),
         )
         engine.housekeeping.on_deleted = lambda run_ids: remove_files(self._log_folder(), run_ids)
-        engine.housekeeping.audit = Audit(self._store, self.hidden_kinds).look
+        engine.housekeeping.audit = Audit(self._store, self._hidden_kinds).look
         engine.shorten = lambda run_id, result: keep_long_output(self._log_folder(), run_id, result)
         return engine
 

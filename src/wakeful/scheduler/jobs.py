@@ -256,6 +256,6 @@ class JobsApi(Core):
             raise InvalidJob(message)
         if limit is not None:
             check_limit(limit)
-        hidden = () if internal else self.hidden_kinds
+        hidden = () if internal else self._hidden_kinds
         wanted = JobFilter(kind, owner, source, status, enabled, after, limit, hidden=hidden)
         return await self._store.read(lambda tx: job_views(tx, tx.jobs.matching(wanted), self._min_interval))

@@ -101,7 +101,7 @@ class Overview(Core):
         0
         """
         jobs = [active.claimed.job for active in self._engine.active.values()]
-        return sum(1 for job in jobs if job.kind not in self.hidden_kinds and owner in (None, job.owner))
+        return sum(1 for job in jobs if job.kind not in self._hidden_kinds and owner in (None, job.owner))
 
     def engine_holder(self) -> dict[str, object] | None:
         """Which process runs this store's jobs right now (pid, host, node, since), or None.
@@ -125,7 +125,7 @@ class Overview(Core):
         seen = self._seen()
 
         def work(tx: Transaction) -> Summary:
-            hidden = self.hidden_kinds
+            hidden = self._hidden_kinds
             alive_at = tx.facts.of(["alive_at"]).get("alive_at")
             runs = tx.runs.open_counts(hidden)
             return Summary(
@@ -147,11 +147,11 @@ class Overview(Core):
         'All well. ...'
         """
         from wakeful.kernel.rules.verdict import Facts, judge
-        from wakeful.kernel.views.standing import standing
+        from wakeful.kernel.views.verdict_facts import standing
 
         zone, seen = self._default_zone(), self._seen()
         try:
-            facts = await self._store.read(lambda tx: standing(tx, zone, seen, self._silence_ms, self.hidden_kinds))
+            facts = await self._store.read(lambda tx: standing(tx, zone, seen, self._silence_ms, self._hidden_kinds))
         except StoreError as error:
             facts = Facts(self._clock.now(), trouble=str(error))
         trouble = self._engine.trouble if self._status == "running" else None

@@ -58,6 +58,7 @@ class Requests:
         self._store = wiring.store
         self.hidden_kinds = wiring.hidden_kinds
         self.kinds_apart = wiring.kinds_apart
+        self.admin_kinds = wiring.admin_kinds
 
     async def _ask(
         self, work: Callable[[Transaction, Context], T], once: IdempotentRequest | None = None, *, cancels: bool = False

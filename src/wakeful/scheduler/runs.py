@@ -210,7 +210,7 @@ class RunsApi(Core):
 
         def work(tx: Transaction) -> list[Run]:
             job_id = None if id is None else lookup.history_of(tx, id)
-            return run_views(tx, tx.runs.log(job_id, limit, below, hidden=self.hidden_kinds))
+            return run_views(tx, tx.runs.log(job_id, limit, below, hidden=self._hidden_kinds))
 
         return await self._store.read(work)
 

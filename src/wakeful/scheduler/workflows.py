@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
 from functools import cached_property
 from typing import Any, Literal, Protocol, cast
 
@@ -100,3 +101,11 @@ class WorkflowsApi(Core):
         []
         """
         return cast("Workflows", load_part("workflows")(self))
+
+    def add_workflow(self, workflow: Any) -> Awaitable[None]:
+        """Let this scheduler run a `Workflow`. It is stored when the scheduler starts; where it runs already, await it.
+
+        >>> scheduler.add_workflow(workflow)
+        """
+        added: Awaitable[None] = load_part("add_workflow")(self)(workflow)
+        return added

@@ -12,14 +12,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wakeful.store import priorities
-from wakeful.store.floor import LOWEST
+from wakeful.store.alarm_watermark import LOWEST
 from wakeful.store.listing import BOTH, pair_of
 from wakeful.store.nodes import standing_of, standing_sql
-from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState, Standing
+from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState, NodeState
 from wakeful.store.rows import Verbs
 
 if TYPE_CHECKING:
-    from wakeful.store.floor import Floor
+    from wakeful.store.alarm_watermark import Watermark
     from wakeful.store.session import Session
 
 #: What is due but in another node's hands is looked at again after this long.
@@ -28,7 +28,7 @@ LOOK_AGAIN_MS = 5
 NEAR_MS = 3_000
 
 
-_STANDING = len(Standing._fields)
+_NODE_STATE = len(NodeState._fields)
 #: A priority, how many of its jobs are due, and the first alarm after these.
 _Level = tuple[int, int, int | None]
 
@@ -55,11 +55,11 @@ class Alarms(Verbs):
 
     def due_for(
         self, node_id: int, now: int, limit: int, *, parked: bool
-    ) -> tuple[Standing, list[tuple[JobDef, JobState]]]:
+    ) -> tuple[NodeState, list[tuple[JobDef, JobState]]]:
         """A node's standing, and what is `due` if it may claim; `parked`: the standing also says whether any job is."""
         sql = standing_sql(self._session.lock_clause, parked=parked)
-        floor = self._session.floor
-        if not self._session.exclusive and (floor is None or not floor.crowded):
+        watermark = self._session.watermark
+        if not self._session.exclusive and (watermark is None or not watermark.crowded):
             return self._due_shared(now, limit, (sql, (node_id,)))
         found = self._session.rows(sql, (node_id,))
         standing = standing_of(found[0] if found else None)
@@ -67,30 +67,30 @@ class Alarms(Verbs):
 
     def _due_shared(
         self, now: int, limit: int, node: priorities.Question | None = None
-    ) -> tuple[Standing, list[tuple[JobDef, JobState]]]:
-        floor, ahead, standing = self._session.floor, None, Standing()
-        if floor is not None and floor.crowded:
-            taken = self._locked(*priorities.due_crowd(floor, now, limit, self._session.skip_clause))
+    ) -> tuple[NodeState, list[tuple[JobDef, JobState]]]:
+        watermark, ahead, standing = self._session.watermark, None, NodeState()
+        if watermark is not None and watermark.crowded:
+            taken = self._locked(*priorities.due_crowd(watermark, now, limit, self._session.skip_clause))
         else:
             standing, taken, ahead = self._due_and_ahead(now, limit, node)
         self._emptied_at = now if len(taken) < limit else None
         self._ahead = None
-        if floor is not None:
-            floor.asked(crowded=len(taken) > priorities.FEW)
+        if watermark is not None:
+            watermark.asked(crowded=len(taken) > priorities.FEW)
             if ahead is not None:
-                self._ahead = self._after(ahead, Counter(state.priority for _, state in taken), floor)
+                self._ahead = self._after(ahead, Counter(state.priority for _, state in taken), watermark)
         taken.sort(key=_by_priority)
         return standing, taken
 
     def _due_and_ahead(
         self, now: int, limit: int, node: priorities.Question | None
-    ) -> tuple[Standing, list[tuple[JobDef, JobState]], list[_Level] | None]:
+    ) -> tuple[NodeState, list[tuple[JobDef, JobState]], list[_Level] | None]:
         """The standing of the node, if one is named; what is due, and what comes then, if that is all."""
-        floor, standing = self._session.floor, Standing()
-        rows = self._session.rows(*priorities.due_shared(floor, now, limit, self._session.skip_clause, node))
+        watermark, standing = self._session.watermark, NodeState()
+        rows = self._session.rows(*priorities.due_shared(watermark, now, limit, self._session.skip_clause, node))
         if node is not None:
             standing = standing_of(rows[0] if rows else None)
-            rows = [row[_STANDING:] for row in rows]
+            rows = [row[_NODE_STATE:] for row in rows]
         if not rows:
             return standing, [], None
         first = len(STATE_COLUMNS) + 1
@@ -106,10 +106,12 @@ class Alarms(Verbs):
         return standing, taken, json.loads(rows[0][0]) if rows[0][0] is not None else None
 
     @staticmethod
-    def _after(ahead: Sequence[_Level], taken: Counter[int], floor: Floor) -> dict[int, int | None]:
+    def _after(ahead: Sequence[_Level], taken: Counter[int], watermark: Watermark) -> dict[int, int | None]:
         """Of each priority the first alarm after what was taken, at the latest."""
-        # What is due and was not taken is in the hands of others, anywhere above the floor.
-        return {level: floor.since.get(level, LOWEST) if due > taken[level] else later for level, due, later in ahead}
+        # What is due and was not taken is in the hands of others, anywhere above the watermark.
+        return {
+            level: watermark.since.get(level, LOWEST) if due > taken[level] else later for level, due, later in ahead
+        }
 
     def next_alarm(self, *, claimed: bool = False) -> int | None:
         """When the engine must look again; None when nothing is armed.
@@ -127,24 +129,24 @@ class Alarms(Verbs):
 
     def look_below(self) -> None:
         """Other processes wrote: from here on, see also what they armed for times long past."""
-        floor = self._session.floor
-        if floor is not None and floor.wants_look():
+        watermark = self._session.watermark
+        if watermark is not None and watermark.wants_look():
             found = self._session.first_alarm_below()
             if found is not None:
-                floor.armed(found)
+                watermark.armed(found)
 
     def _first_alarm(self, found: dict[int, int | None] | None) -> int | None:
-        floor, armed = self._session.floor, None
-        if found is not None and floor is not None:
-            armed = floor.armed_since
+        watermark, armed = self._session.watermark, None
+        if found is not None and watermark is not None:
+            armed = watermark.armed_since
         else:
-            rows = self._session.rows(*priorities.first_alarms(floor))
+            rows = self._session.rows(*priorities.first_alarms(watermark))
             found = {int(level): due_at for level, due_at in rows}
         self._ahead = None
-        if floor is not None:
-            floor.first(found, self._session.now)
-        if floor is not None and armed is not None:
-            floor.armed(armed)
+        if watermark is not None:
+            watermark.first(found, self._session.now)
+        if watermark is not None and armed is not None:
+            watermark.armed(armed)
         return min((due_at for due_at in (*found.values(), armed) if due_at is not None), default=None)
 
     def ahead_of(self, now: int, cursor: int, limit: int) -> list[tuple[JobDef, JobState]]:

@@ -12,10 +12,13 @@ if TYPE_CHECKING:
     from wakeful.store.events import Events
     from wakeful.store.session import Session
 
-_OF_RUNS = "'failing', 'flapping', 'down', 'missed', 'stuck', 'no_handler', 'no_node'"
-_AWAITED = (
-    f"NOT (kind IN ({_OF_RUNS}) AND EXISTS (SELECT 1 FROM job_state s WHERE s.job_id = a.job_id AND s.paused = 1))"
+_KINDS_OF_RUNS = ("failing", "down", "missed", "stuck", "no_handler", "no_node")
+#: Whether an incident is one of a job's runs: not of a message about the job, nor of what it costs.
+OF_RUNS = "(a.kind IN ({}) OR {})".format(
+    ", ".join(f"'{kind}'" for kind in _KINDS_OF_RUNS),
+    " OR ".join(f"a.key LIKE 'flapping:{kind}:%'" for kind in _KINDS_OF_RUNS),
 )
+_AWAITED = f"NOT ({OF_RUNS} AND EXISTS (SELECT 1 FROM job_state s WHERE s.job_id = a.job_id AND s.paused = 1))"
 
 
 class Alerts(Verbs):
@@ -126,6 +129,14 @@ class Alerts(Verbs):
         sql = f"SELECT count(*), count(acked_at) FROM alerts a WHERE closed_at IS NULL AND kind <> ? AND {_AWAITED}"
         both, acked = self._session.rows(sql, (but,))[0]
         return int(both) - int(acked), int(acked)
+
+    def awaited(self, but: str, limit: int) -> list[Alert]:
+        """The first of those that no person has acknowledged, the oldest first."""
+        return self._alerts.all(
+            f"a WHERE closed_at IS NULL AND acked_at IS NULL AND kind <> ? AND {_AWAITED} ORDER BY id LIMIT ?",
+            but,
+            limit,
+        )
 
     def newest_awaited(self, but: str) -> Alert | None:
         """The newest of those that no person has acknowledged."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wakeful.errors import JobExists, StoreLocked, StoreUnusable
 from wakeful.private_files import make_private_folder, open_private, open_unlinked
 from wakeful.store.nodes import LEASE_MS
-from wakeful.store.presence import surely_gone
+from wakeful.store.process_identity import is_dead
 from wakeful.store.records import NodeDetails, RunDetails
 from wakeful.store.schema_shape import Table
 from wakeful.store.tables import OWN_FACTS, known_tables
@@ -254,7 +254,7 @@ def _refuse_living(tx: Transaction, store: Store) -> None:
     if tx.exclusive:
         return
     seen = tx.nodes.living(tx.facts.database_now() - LEASE_MS)
-    living = [node for node in seen if not surely_gone(node.id, json.loads(node.details))]
+    living = [node for node in seen if not is_dead(node.id, json.loads(node.details))]
     if living:
         listed = ", ".join(f"{node.name} ({_where(node)})" for node in living)
         message = f"{_name(store)} is in use by {listed}: stop {'it' if len(living) == 1 else 'them'} first."

@@ -10,6 +10,13 @@ from wakeful.store.rows import Verbs
 if TYPE_CHECKING:
     from wakeful.store.session import OldTransaction
 
+#: The tables whose rows have ids of their own that an `IdSource` made.
+NUMBERED = (
+    "jobs", "runs", "nodes", "alerts", "actions", "deliveries", "delivery_attempts", "chat_messages", "press_answers",
+    "agent_events", "agent_requests", "agent_work", "workflow_actions", "workflow_events", "workflow_fixes",
+    "workflow_inputs",
+)  # fmt: skip
+
 
 class Facts(Verbs):
     """Verbs on facts; each call is part of the transaction it was made in."""
@@ -34,11 +41,7 @@ class Facts(Verbs):
 
     def highest_id(self) -> int:
         """The highest id the store has given to anything."""
-        found = self._column(
-            "SELECT max(id) FROM jobs UNION ALL SELECT max(id) FROM runs UNION ALL SELECT max(id) FROM nodes "
-            "UNION ALL SELECT max(id) FROM alerts UNION ALL SELECT max(id) FROM deliveries "
-            "UNION ALL SELECT max(id) FROM chat_messages"
-        )
+        found = self._column(" UNION ALL ".join(f"SELECT max(id) FROM {table}" for table in NUMBERED))
         return max((int(number) for number in found if number is not None), default=0)
 
     # -- the database -------------------------------------------------------------------------------------------------
@@ -50,8 +53,8 @@ class Facts(Verbs):
 
     def listens_in_vain(self) -> bool:
         """Whether this process tries to hear of others at once, and cannot."""
-        floor = self._session.floor
-        return floor is not None and floor.listens_in_vain
+        watermark = self._session.watermark
+        return watermark is not None and watermark.listens_in_vain
 
     def oldest_transaction(self) -> OldTransaction | None:
         """The transaction that has kept the database from cleaning up for longest, as far as we may see."""

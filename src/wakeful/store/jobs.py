@@ -197,8 +197,8 @@ class Jobs(Alarms, Listing):
             + " RETURNING due_at",
             (now, now, parked, limit),
         )
-        if back and self._session.floor is not None:
-            self._session.floor.armed(min(int(due_at) for (due_at,) in back))
+        if back and self._session.watermark is not None:
+            self._session.watermark.armed(min(int(due_at) for (due_at,) in back))
         return len(back)
 
     def set_lines_back(self, now: int, ms: int) -> None:

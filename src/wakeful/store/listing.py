@@ -84,7 +84,7 @@ class _Active(NamedTuple):
     last_outcome: str | None
 
 
-class Standing(Protocol):
+class Shown(Protocol):
     """What a job's status follows from."""
 
     @property
@@ -99,14 +99,14 @@ class Standing(Protocol):
     def last_outcome(self) -> str | None: ...
 
 
-def status_of(state: Standing, *, asking: bool) -> str:
+def status_of(state: Shown, *, asking: bool) -> str:
     """A job's status; `asking`: its run in progress waits for a person."""
     if state.run_id is not None:
         return "waiting" if asking else "running"
     return status_at_rest(state)
 
 
-def status_at_rest(state: Standing) -> str:
+def status_at_rest(state: Shown) -> str:
     """What a job's status is while it does not run."""
     if state.paused:
         return "paused"

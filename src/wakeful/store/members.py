@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from wakeful.store.facts import Facts
 from wakeful.store.nodes import HOLD_KEY, hold_level, standing_of, standing_sql
-from wakeful.store.records import NodeRow, Standing
+from wakeful.store.records import NodeRow, NodeState
 from wakeful.store.rows import Rows, Verbs
 from wakeful.store.schema_version import DOMAINS_KEY, OLDEST_KEY, refuse_outgrown
 
@@ -46,7 +46,7 @@ class Members(Verbs):
         """As `beat` answers, without a beat; and so it stays until this transaction ends."""
         return self.standing(node_id).draining
 
-    def standing(self, node_id: int, *, parked: bool = False) -> Standing:
+    def standing(self, node_id: int, *, parked: bool = False) -> NodeState:
         """Whether the node may claim, which stays so until this transaction ends; `parked`: also say if any job is."""
         found = self._session.rows(standing_sql(self._session.lock_clause, parked=parked), (node_id,))
         return standing_of(found[0] if found else None)

@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from wakeful.store.records import NodeDetails, Standing
+from wakeful.store.records import NodeDetails, NodeState
 from wakeful.store.rows import Rows, Verbs
 
 if TYPE_CHECKING:
@@ -33,9 +33,9 @@ def standing_sql(lock_clause: str, *, parked: bool) -> str:
     return f"SELECT draining, held, {waits} AS waits FROM nodes WHERE id = ? AND stopped_at IS NULL{lock_clause}"
 
 
-def standing_of(row: Row | None) -> Standing:
+def standing_of(row: Row | None) -> NodeState:
     """What such a row says; None: the node has left, or another one took over from it."""
-    return Standing(None) if row is None else Standing(bool(row[0]), int(row[1]), bool(row[2]))
+    return NodeState(None) if row is None else NodeState(bool(row[0]), int(row[1]), bool(row[2]))
 
 
 class Nodes(Verbs):

@@ -25,7 +25,7 @@ from wakeful.store.postgres_errors import POOLED, explain, lost
 from wakeful.store.postgres_listener import Listener
 from wakeful.store.postgres_session import PostgresSession, Types
 from wakeful.store.postgres_writer import PostgresWriter
-from wakeful.store.presence import surely_gone
+from wakeful.store.process_identity import is_dead
 from wakeful.store.writer import Item, WriterThread, WrittenStore
 
 if TYPE_CHECKING:
@@ -182,7 +182,9 @@ class PostgresStore(WrittenStore):
         self._home.refuse_child()
         if not self._inline and self._listener is None:
             loop = asyncio.get_running_loop()
-            self._listener = Listener(self._address, self._writer.name, self._writer.floor, lambda: self._heard(loop))
+            self._listener = Listener(
+                self._address, self._writer.name, self._writer.watermark, lambda: self._heard(loop)
+            )
 
     def _heard(self, loop: asyncio.AbstractEventLoop) -> None:
         if not loop.is_closed():
@@ -210,6 +212,6 @@ def _latest_node(tx: Transaction) -> dict[str, object] | None:
     now = tx.facts.database_now()
     for node in reversed(tx.members.alive()):
         details = json.loads(node.details)
-        if now - node.seen_at < LEASE_MS and not surely_gone(node.id, details):
+        if now - node.seen_at < LEASE_MS and not is_dead(node.id, details):
             return {**details, "node": node.name, "since": node.started_at}
     return None

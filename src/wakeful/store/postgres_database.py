@@ -22,7 +22,7 @@ from wakeful.store.nodes import LEASE_MS, Nodes
 from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_errors import explain
 from wakeful.store.postgres_session import LOCK_SPACE, PostgresSession, Types, lock_number
-from wakeful.store.presence import surely_gone
+from wakeful.store.process_identity import is_dead
 from wakeful.store.schema_version import (
     DOMAINS_KEY,
     OLDEST_KEY,
@@ -141,7 +141,7 @@ def _living(connection: psycopg.Connection[Any]) -> list[Living]:
     session = PostgresSession(connection, {}, writing=True)
     since = (session.database_now() or 0) - LEASE_MS
     about = [(node, json.loads(node.details)) for node in Nodes(session).living(since)]
-    return [Living.of(node.name, details) for node, details in about if not surely_gone(node.id, details)]
+    return [Living.of(node.name, details) for node, details in about if not is_dead(node.id, details)]
 
 
 def migrations() -> list[str]:

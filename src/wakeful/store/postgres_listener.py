@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import psycopg
 
-from wakeful.store.floor import Floor
+from wakeful.store.alarm_watermark import Watermark
 from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_database import connect
 from wakeful.store.postgres_session import CHANNEL
@@ -34,10 +34,10 @@ _LONGEST_TIME = 16  # digits of a moment
 class Listener:
     """Listens from its making until `stop`; connects again, with pauses, when the server went away."""
 
-    def __init__(self, address: Address, own_name: str, floor: Floor, on_heard: Callable[[], None]) -> None:
+    def __init__(self, address: Address, own_name: str, watermark: Watermark, on_heard: Callable[[], None]) -> None:
         self._address = address
         self._own_name = own_name
-        self._floor = floor
+        self._watermark = watermark
         self._on_heard = on_heard
         self._heard = threading.Event()
         self._wake, self._waker = os.pipe()
@@ -66,16 +66,16 @@ class Listener:
                 with connect(self._address) as connection:
                     connection.execute(f"LISTEN {CHANNEL}")
                     failures, pauses = 0, _pauses()
-                    self._floor.listen(listening=True)
+                    self._watermark.listen(listening=True)
                     self._notify()  # what was announced before we listened
                     self._listen(connection)
             except Exception as error:  # noqa: BLE001 - whatever it was, the next connection may do without
                 failures += 1
                 if not isinstance(error, psycopg.Error | OSError) or failures == _FEW:
                     log.warning("changes by other processes are noticed within a second, not at once: %s", error)
-                self._floor.listen(listening=False, in_vain=failures >= _FEW)
+                self._watermark.listen(listening=False, in_vain=failures >= _FEW)
                 self._wait(timeout=next(pauses))
-        self._floor.listen(listening=False)
+        self._watermark.listen(listening=False)
 
     def _wait(self, *files: int, timeout: float | None = None) -> bool:
         """Until something can be read from one of the files, or this is to stop; whether it is the files."""
@@ -91,7 +91,7 @@ class Listener:
             said = [notice.payload for notice in connection.notifies(timeout=0)]
             others = [payload for payload in said if not sent_by(self._own_name, payload)]
             for payload in others:
-                self._floor.heard(earliest(payload))
+                self._watermark.heard(earliest(payload))
             if others:
                 self._notify()
                 self._wait(timeout=_TOGETHER_S)

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import psycopg
 
     from wakeful.clock import Clock
-    from wakeful.store.floor import Floor
+    from wakeful.store.alarm_watermark import Watermark
     from wakeful.store.session import Row
 
 #: Of each column of each table, as the database names it.
@@ -90,10 +90,10 @@ class PostgresSession:
         *,
         writing: bool,
         clock: Clock | None = None,
-        floor: Floor | None = None,
+        watermark: Watermark | None = None,
         repeated: bool = False,
     ) -> None:
-        """`clock`: stands for the server's clock in virtual time. `floor`: of the process that writes.
+        """`clock`: stands for the server's clock in virtual time. `watermark`: of the process that writes.
 
         `repeated`: the transaction was begun before, and undone.
         """
@@ -102,7 +102,7 @@ class PostgresSession:
         self._types = types
         self._writing = writing
         self._clock = clock
-        self.floor = floor
+        self.watermark = watermark
         self.repeated = repeated
         # A snapshot that only reads must not lock, and the server would refuse it.
         self.lock_clause = " FOR UPDATE" if writing else ""
@@ -193,19 +193,19 @@ class PostgresSession:
         return self._run(sql, (_array(keys),)).fetchall()
 
     def _note_alarms(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-        if self.floor is not None and table == "job_state" and "due_at" in columns:
+        if self.watermark is not None and table == "job_state" and "due_at" in columns:
             column = columns.index("due_at")
             alarms = [row[column] for row in rows if row[column] is not None]
             if alarms:
-                self.floor.armed(min(alarms))
+                self.watermark.armed(min(alarms))
 
     def first_alarm_below(self) -> int | None:
-        if self.floor is None:
+        if self.watermark is None:
             return None
         # By a bitmap, which reads each page once: in the order of the index, each entry that is kept for a snapshot of
         # another session costs a page.
         self.rows("SELECT set_config('enable_indexscan', 'off', true)")
-        sql, params = first_below(self.floor)
+        sql, params = first_below(self.watermark)
         found = self.rows(f"SELECT ({sql}), set_config('enable_indexscan', 'on', true)", params)
         return int(found[0][0]) if found[0][0] is not None else None
 

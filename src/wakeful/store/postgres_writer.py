@@ -16,7 +16,7 @@ import psycopg
 
 from wakeful import clock as clocks
 from wakeful.errors import SchedulerError, StoreError, StoreRefused, StoreUnreachable
-from wakeful.store.floor import Floor
+from wakeful.store.alarm_watermark import Watermark
 from wakeful.store.interface import Transaction
 from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_database import check_pooler, connect
@@ -70,7 +70,7 @@ class PostgresWriter:
 
     def __init__(self, address: Address, clock: Clock, database_clock: Clock | None = None) -> None:
         self.types: Types = {}
-        self.floor = Floor()
+        self.watermark = Watermark()
         #: How our own notifications are distinguished from others'.
         self.name = f"{socket.gethostname()}-{os.getpid()}-{next(_numbers)}"
         self._address = address
@@ -120,14 +120,14 @@ class PostgresWriter:
         """Run works in one transaction; how many of them it took in."""
         connection = self._connected()
         try:
-            self.floor.begin(self._clock.boot())
+            self.watermark.begin(self._clock.boot())
             number = self._begin(connection)
             done = self._run_all(connection, items, repeated=repeated)
             if all(item.error is not None for item in items[:done]):
                 connection.execute("ROLLBACK")
             else:
                 self._end(connection, number)
-                self.floor.committed(self._clock.boot())
+                self.watermark.committed(self._clock.boot())
         except BaseException as error:
             self._undo(connection, error)
             raise
@@ -155,7 +155,7 @@ class PostgresWriter:
                 self.types,
                 writing=True,
                 clock=self._database_clock,
-                floor=self.floor,
+                watermark=self.watermark,
                 repeated=repeated,
             )
             transaction = self._run(connection, session, item, alone=len(items) == 1)
@@ -191,12 +191,12 @@ class PostgresWriter:
         if not alone:
             connection.execute("ROLLBACK TO work" if item.error is not None else "RELEASE work")
         if item.error is not None:
-            self.floor.undone()
+            self.watermark.undone()
         return transaction if item.error is None else None
 
     def _notice(self) -> str:
         """What other processes are sent with the commit."""
-        return announcement(self.name, self.floor.lowest)
+        return announcement(self.name, self.watermark.lowest)
 
     def _end(self, connection: psycopg.Connection[Any], number: str) -> None:
         try:
@@ -217,7 +217,7 @@ class PostgresWriter:
 
     def _undo(self, connection: psycopg.Connection[Any], error: BaseException) -> None:
         if connection.closed or lost(error):
-            self.floor.forget()
+            self.watermark.forget()
             self._drop()
             return
         try:

@@ -7,7 +7,7 @@ are of any.
 
 Levels are not derived from the alarms that are set: while a session holds a snapshot open, PostgreSQL keeps the entries
 of alarms that were cleared, and looking for the next level would walk over those of the one before. From a table that
-hardly changes, each level is asked from its own floor (see `floor.py`).
+hardly changes, each level is asked from its own watermark (see `alarm_watermark.py`).
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from wakeful.store.floor import LOWEST
+from wakeful.store.alarm_watermark import LOWEST
 from wakeful.store.listing import J_COLUMNS, S_COLUMNS
 from wakeful.store.records import STATE_COLUMNS
 
 if TYPE_CHECKING:
-    from wakeful.store.floor import Floor
+    from wakeful.store.alarm_watermark import Watermark
 
 Question = tuple[str, tuple[object, ...]]
 """A statement, or a part of one, and its parameters."""
@@ -35,17 +35,17 @@ OVERDUE = (
 )
 
 
-def levels(floor: Floor | None) -> Question:
+def levels(watermark: Watermark | None) -> Question:
     """All levels, and since when each can have alarms."""
-    if floor is None:
+    if watermark is None:
         return "SELECT level, CAST(? AS bigint) AS since FROM priorities", (LOWEST,)
     since = "coalesce(CAST(CAST(? AS jsonb) ->> CAST(level AS text) AS bigint), ?)"
-    return f"SELECT level, {since} AS since FROM priorities", (json.dumps(floor.since), LOWEST)
+    return f"SELECT level, {since} AS since FROM priorities", (json.dumps(watermark.since), LOWEST)
 
 
-def first_alarms(floor: Floor | None) -> Question:
+def first_alarms(watermark: Watermark | None) -> Question:
     """Each level, and its first alarm."""
-    source, params = levels(floor)
+    source, params = levels(watermark)
     first = (
         "SELECT due_at FROM job_state WHERE due_at IS NOT NULL AND priority = p.level AND due_at >= p.since "
         "ORDER BY due_at, job_id LIMIT 1"
@@ -63,7 +63,9 @@ def due_alone(now: int, limit: int) -> Question:
     return sql, (now, limit)
 
 
-def due_shared(floor: Floor | None, now: int, limit: int, skip_clause: str, node: Question | None = None) -> Question:
+def due_shared(
+    watermark: Watermark | None, now: int, limit: int, skip_clause: str, node: Question | None = None
+) -> Question:
     """The jobs that are due and not locked, to be locked one by one until there are enough; and what comes after them.
 
     Each row has, as JSON, of every level how many of its jobs are due and its first alarm after that, if these are all
@@ -73,14 +75,14 @@ def due_shared(floor: Floor | None, now: int, limit: int, skip_clause: str, node
     `node` asks for the standing of the node that claims. It comes first in each row, a node that is draining takes no
     jobs, and there is no row if there is no such node.
     """
-    source, params = levels(floor)
+    source, params = levels(watermark)
     sql = _due_sql(source, skip_clause, node[0] if node is not None else None)
     return sql, (*(node[1] if node is not None else ()), *params, now, limit, limit, now, limit, now, *params, limit)
 
 
-def due_crowd(floor: Floor | None, now: int, limit: int, skip_clause: str) -> Question:
+def due_crowd(watermark: Watermark | None, now: int, limit: int, skip_clause: str) -> Question:
     """The same states and nothing else, which is cheaper where many are due."""
-    source, params = levels(floor)
+    source, params = levels(watermark)
     return _taken_sql(source, skip_clause), (*params, now, limit, limit)
 
 
@@ -140,9 +142,9 @@ def parked_shared(columns: Sequence[str], key: str, since: int, limit: int) -> Q
     return sql, (key, since, limit, limit)
 
 
-def first_below(floor: Floor) -> Question:
-    """The first alarm below the floors, read in the cheapest order."""
-    source, params = levels(floor)
+def first_below(watermark: Watermark) -> Question:
+    """The first alarm below the watermarks, read in the cheapest order."""
+    source, params = levels(watermark)
     # The sum keeps the server from asking for the first in the order of the index.
     one = "SELECT min(due_at + 0) FROM job_state WHERE due_at IS NOT NULL AND priority = p.level AND due_at < p.since"
     return f"SELECT min(({one})) FROM ({source}) p", params

@@ -204,7 +204,7 @@ class NodeRow(NamedTuple):
     details: str
 
 
-class Standing(NamedTuple):
+class NodeState(NamedTuple):
     """What a node must know before it claims."""
 
     draining: bool | None = False  # a person asked it to start nothing more; None: another node took over from it

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 if TYPE_CHECKING:
-    from wakeful.store.floor import Floor
+    from wakeful.store.alarm_watermark import Watermark
 
 Row = Sequence[Any]
 
@@ -87,11 +87,11 @@ class Session(Protocol):
         """The same for a read that can skip rows locked by another transaction."""
 
     @property
-    def floor(self) -> Floor | None:
+    def watermark(self) -> Watermark | None:
         """From where on alarms need be asked for; None: from the first."""
 
     def first_alarm_below(self) -> int | None:
-        """The first alarm below the floor."""
+        """The first alarm below the watermark."""
 
     def among(self, select: str) -> str:
         """The condition `IN (select)`, without rows locked by another transaction."""

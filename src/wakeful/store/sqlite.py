@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from wakeful import clock as clocks
 from wakeful.errors import InvalidJob, SchedulerError, SchedulerNotOpen, StoreGone, StoreLocked
-from wakeful.store.bell import Bell, ring
 from wakeful.store.forks import Home
 from wakeful.store.interface import Transaction
 from wakeful.store.sqlite_file import (
@@ -35,6 +34,7 @@ from wakeful.store.sqlite_file import (
 from wakeful.store.sqlite_files import OpenFiles
 from wakeful.store.sqlite_session import SqliteSession
 from wakeful.store.upgrade_backups import back_up
+from wakeful.store.wake_socket import WakeSocket, notify
 from wakeful.store.writer import Item, WriterThread, WrittenStore
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class SqliteStore(WrittenStore):
         self._idle_readers: list[sqlite3.Connection] = []
         self._files = OpenFiles(self.path)
         self._lock = EngineLock(self.path)
-        self._bell = Bell(self.path)
+        self._wake_socket = WakeSocket(self.path)
         self._data_version = 0
         self._cookie = 0
         self._busy_since: int | None = None
@@ -179,7 +179,7 @@ class SqliteStore(WrittenStore):
         (self._cookie,) = self._writer.execute("PRAGMA schema_version").fetchone()
         return bool(self._cookie > before)
 
-    async def _rung(self) -> None:
+    async def _notified(self) -> None:
         try:
             changed = await self.changed_elsewhere()
         except SchedulerError:
@@ -194,13 +194,13 @@ class SqliteStore(WrittenStore):
         if self.path != MEMORY:
             self._lock.acquire(who)
         if not self._inline:
-            self._bell.hang(self._rung)
+            self._wake_socket.listen(self._notified)
 
     def holder(self) -> dict[str, object] | None:
         return engine_holder(self.path) if self.path != MEMORY else None
 
     async def resign(self) -> None:
-        self._bell.take_down()  # before another engine can have hung its own
+        self._wake_socket.take_down()  # before another engine can have its own
         self._lock.release()
 
     # -- the writer ---------------------------------------------------------------------------------------------------
@@ -246,7 +246,7 @@ class SqliteStore(WrittenStore):
         good = any(item.error is None for item in writing)
         connection.execute("COMMIT" if good else "ROLLBACK")
         if good and connection.total_changes != before and not self._inline and not self._lock.held:
-            ring(self.path)  # what the engine itself writes, it knows
+            notify(self.path)  # what the engine itself writes, it knows
 
     def _run(self, connection: sqlite3.Connection, item: Item, *, alone: bool) -> None:
         if not alone:

@@ -44,7 +44,7 @@ class SqliteSession:
     exclusive = True  # BEGIN IMMEDIATE: one writer at a time, in all processes
     lock_clause = ""
     skip_clause = ""
-    floor = None  # an alarm that is cleared leaves nothing behind in the index
+    watermark = None  # an alarm that is cleared leaves nothing behind in the index
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from wakeful.store.alerts import OF_RUNS
 from wakeful.store.listing import shown
 from wakeful.store.rows import Verbs
 
@@ -11,7 +12,7 @@ from wakeful.store.rows import Verbs
 _FAILED = "outcome IN ('error', 'timeout', 'crashed')"
 _LAST_ATTEMPT = "NOT EXISTS (SELECT 1 FROM runs n WHERE n.retry_of = r.id)"
 _WATCHED = "s.enabled = 1 AND s.paused = 0 AND j.removed_at IS NULL"
-_NOT_REPORTED = "NOT EXISTS (SELECT 1 FROM alerts a WHERE a.job_id = s.job_id AND a.closed_at IS NULL)"
+_NOT_REPORTED = f"NOT EXISTS (SELECT 1 FROM alerts a WHERE a.job_id = s.job_id AND a.closed_at IS NULL AND {OF_RUNS})"
 
 
 class Troubles(Verbs):
@@ -22,7 +23,8 @@ class Troubles(Verbs):
 
         The last value says whether it is not known how the last run ended.
 
-        Stopped jobs, jobs of hidden kinds and those with an open alert are left out, and those about to be tried again.
+        Stopped jobs, jobs of hidden kinds, those about to be tried again and those with an alert about their runs are
+        left out.
         """
         rows = self._session.rows(
             "SELECT j.name, coalesce(s.failing_since, s.last_finished_at, 0), s.last_outcome FROM job_state s "

@@ -88,11 +88,11 @@ def install(scheduler: Scheduler, settings: SessionSettings) -> None:
     from wakeful.domains.agents.polling import Polling
     from wakeful.domains.agents.session_kind import SessionKind
 
-    if SESSION in scheduler.handled_kinds:
+    if SESSION in scheduler.host.handled_kinds:
         return
     client = SessionClient(settings)
     kind = SessionKind(scheduler, settings, client)
     polling = Polling(scheduler, SESSION, settings.poll_s, lambda watch: client.status(watch.url), client.close)
     kind.talk.on_watch = polling.watch
     scheduler.on_job_due(SESSION, kind)
-    scheduler.accompany(polling)
+    scheduler.host.add_service(polling)

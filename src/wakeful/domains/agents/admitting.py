@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.budgets.spending import over_budget, refuse_start
+from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.hours import CLOSED, opening, opening_of, refuse_closed
 from wakeful.domains.agents.inbound.listening import answer_waiting
-from wakeful.domains.agents.inherited import whole_payload
 from wakeful.domains.agents.limits.holding import RATE_LIMITED, limit_of
 from wakeful.domains.agents.runners.spec import limited_as
 from wakeful.kernel.hooks import Refused
@@ -37,7 +37,7 @@ def _refused(tx: Transaction, context: Context, job: JobDef, state: JobState) ->
         return None if opens is None else Refused(CLOSED, f"its hours begin at {iso(opens)}", opens)
     if payload["does"] == "wake" and (refused := refuse_closed(tx, job, payload["agent"])) is not None:
         return refused
-    limit = limit_of(tx, limited_as(whole_payload(tx, payload)))
+    limit = limit_of(tx, limited_as(effective_payload(tx, payload)))
     if limit is None:
         return refuse_start(tx, context, job, state)
     detail = f"the account {limit.account} is at its limit until {iso(limit.until)}: {limit.why}"
@@ -48,7 +48,7 @@ def waits_for(tx: Transaction, job: JobDef, wake: Wake) -> tuple[str | None, int
     """Why a start that is requested now waits, and until when where that is known; None if it does not wait."""
     if tx.nodes.held() is not None:
         return "held", None
-    payload = whole_payload(tx, json.loads(job.payload))
+    payload = effective_payload(tx, json.loads(job.payload))
     opens = opening_of(tx, payload["agent"]) if wake.by_interval else None
     if opens is not None:
         return CLOSED, opens

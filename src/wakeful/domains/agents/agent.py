@@ -27,7 +27,7 @@ from wakeful.kernel.kinds import Kind
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.kernel.hooks import Draft, Showing
-    from wakeful.kernel.model.stories import Subject
+    from wakeful.kernel.model.explanations import Subject
     from wakeful.kernel.rules.outcome import Result
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
@@ -65,8 +65,8 @@ def _by_hand(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
 
 def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
     from wakeful.domains.agents.budgets.spending import reserve
+    from wakeful.domains.agents.effective_payload import effective_payload
     from wakeful.domains.agents.inbound.receiving import take_request
-    from wakeful.domains.agents.inherited import whole_payload
     from wakeful.domains.agents.replies.routing import keep_route
     from wakeful.domains.agents.schedule_options import with_own_limit
     from wakeful.domains.agents.self_scheduling.running import begin
@@ -80,7 +80,7 @@ def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[s
     wants_item = (woken is None and request is None) or "work_events" in (woken or {})
     item = take_item(tx, job, run) if wants_item else None
     payload = {**json.loads(job.payload), **given_to(tx, run)}
-    whole = with_own_limit(whole_payload(tx, payload))
+    whole = with_own_limit(effective_payload(tx, payload))
     keep_route(tx, whole, run)
     own = begin(tx, job, run)
     return {**({} if whole is payload else whole), **(woken or request or {}), **(item or {}), **own} or None
@@ -207,7 +207,7 @@ def _simulated(kind: Kind) -> Kind:
 
 
 def _story(subject: Subject) -> list[str]:
-    from wakeful.domains.agents.story import story
+    from wakeful.domains.agents.explanation import story
 
     return story(subject)
 

@@ -14,9 +14,9 @@ from wakeful.config.jobs_file import FileTerms, connector_in, missing, no_connec
 from wakeful.config.reading import Fault, Raw
 from wakeful.config.salvage import STAND_IN, holds_any, not_caused
 from wakeful.domains.agents.budgets.affording import never_affordable
+from wakeful.domains.agents.compiling import Part, jobs_of
 from wakeful.domains.agents.configuration import Agents
 from wakeful.domains.agents.defaults import DEFAULTS, with_defaults
-from wakeful.domains.agents.defining import Part, jobs_of
 from wakeful.domains.agents.inbound.sections import OUTSIDE
 from wakeful.domains.agents.naming import AGENT
 from wakeful.errors import InvalidJob, SchedulerError

@@ -8,20 +8,20 @@ from typing import Annotated, Any
 import typer
 
 from wakeful.clock import sleep
-from wakeful.console.acting import rights_here, say_undo
+from wakeful.console.caller import rights_here, say_undo
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.following import again_at, held_up, waits_long
+from wakeful.console.humanize import ago, ahead, count, stamp
 from wakeful.console.opening import change, now_ms, read, server_of
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say, say_text
+from wakeful.console.output import say, say_text
+from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Cell, Column, Json, print_facts, print_json, print_table
-from wakeful.console.words import ago, ahead, count, stamp
 from wakeful.console.zones import shown_zone, usable_zone
 from wakeful.domains.agents.belongings.moving import move_all, orphaned
 from wakeful.domains.agents.limits.commands import limits
+from wakeful.domains.agents.pausing import Acted, pause_agent, resume_agent
 from wakeful.domains.agents.questions.commands import ask
 from wakeful.domains.agents.waking import REASONS
-from wakeful.domains.agents.whole import Acted, pause_agent, resume_agent
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.recording import origin_of
 from wakeful.kernel.views.cut_off import CUT_OFF
@@ -52,7 +52,7 @@ def list_(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
     else:
         say(f"No agents in {place}: add some to agents in wakeful.yaml, and run wakeful apply or wakeful serve.")
     notes: list[str] = []
-    for note in read(place, lambda scheduler: scheduler.look(orphaned), notes):
+    for note in read(place, lambda scheduler: scheduler.read(orphaned), notes):
         say_note(note)
 
 
@@ -156,14 +156,14 @@ def show(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None
     print_facts(facts)
 
 
-def _budget_reached(place: Place, agent: str) -> list[tuple[str, str | Cell]]:
+def _budget_reached(place: StoreLocation, agent: str) -> list[tuple[str, str | Cell]]:
     """When the agent's budget of a day is expected to be used up, if it is within a month."""
     if place.server:  # which does not say it
         return []
     from wakeful.foresight.forecasting import forecast
 
     async def work(scheduler: Scheduler) -> int | None:
-        found = await scheduler.look(lambda tx: forecast(tx, usable_zone(place)))
+        found = await scheduler.read(lambda tx: forecast(tx, usable_zone(place)))
         return next((one.reached_at for one in found.budgets if one.agent == agent), None)
 
     at = change(place, work)
@@ -347,5 +347,5 @@ def move(
         say_note(f"{count(moved.left, 'work item')} left with {name}: {known} (wakeful work list {name}).")
 
 
-def _say_no_server(place: Place) -> None:
+def _say_no_server(place: StoreLocation) -> None:
     say_note(f"No server is running on {place}: the agent is woken when one does (wakeful serve).")

@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.acknowledging import ack_of, outcome_of
+from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.inbound.receiving import take_request
 from wakeful.domains.agents.inbound.sections import overridden
-from wakeful.domains.agents.inherited import whole_payload
 from wakeful.domains.agents.kept_session import keep, kept_for
 from wakeful.domains.agents.replies.tables import Replies
 from wakeful.domains.agents.runners.replies import reply_in
@@ -80,7 +80,7 @@ def as_reported(tx: Transaction, job: JobDef, run: RunRow, result: Result) -> Re
 def _payload_of(tx: Transaction, job: JobDef, run: RunRow) -> dict[str, Any]:
     """The payload with which a run that waits was called: its job's, and what it was given when it was claimed."""
     tables = tx.of(AgentTables)
-    payload = whole_payload(tx, {**json.loads(job.payload), **given_to(tx, run)})
+    payload = effective_payload(tx, {**json.loads(job.payload), **given_to(tx, run)})
     if payload["does"] == "wake":
         given = given_events(tables.given_to(run.id), payload.get("work_keys", ()))
         payload = {**payload, **given, "events": [*given["events"], *given.get("work_events", ())]}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.budgets.rules import Spent, caps_of, in_units, own_budget
 from wakeful.domains.agents.budgets.spending import ASKING, limits_of, reserve, settle, spent_today
-from wakeful.domains.agents.inherited import whole_payload
+from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.naming import AGENT, agent_of, wake_job
 from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.agents.wakes import add_event, end_run, take_wake, wake_unless_disabled
@@ -35,7 +35,7 @@ def _claimed(tx: Transaction, _: Context, job: JobDef, run: RunRow) -> Mapping[s
     reserve(tx, job, run)
     woken = take_wake(tx, job, run)
     payload = json.loads(job.payload)
-    whole = whole_payload(tx, payload)
+    whole = effective_payload(tx, payload)
     return {**({} if whole is payload else whole), **(woken or {})} or None
 
 

@@ -97,9 +97,9 @@ class Polling(Service):
 
     async def _look(self) -> None:
         """Compare what we ask about with what the store says there is to ask about."""
-        node_id, kind = self._scheduler.node_id, self._kind
+        node_id, kind = self._scheduler.host.node_id, self._kind
         known = set(self._questions)
-        mine, over = await self._scheduler.look(lambda tx: _sorted(tx, node_id, kind))
+        mine, over = await self._scheduler.read(lambda tx: _sorted(tx, node_id, kind))
         if over:
             await self._scheduler.transact(lambda tx, _: tx.of(Sessions).unwatch(over))
         for watch in mine:

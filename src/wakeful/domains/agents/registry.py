@@ -11,17 +11,17 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
-from wakeful.domains.agents.asking import AgentKind
 from wakeful.domains.agents.budgets.rules import COST_PER_DAY, given_limits
 from wakeful.domains.agents.budgets.spending import DEFAULT, FACT, store_limits
+from wakeful.domains.agents.handler import AgentKind
 from wakeful.domains.agents.limits.holding import clear_limit, shown_limits
 from wakeful.domains.agents.naming import AGENT, shared_session
+from wakeful.domains.agents.pausing import pause_agent, resume_agent
 from wakeful.domains.agents.questions import prepared
 from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.agents.views import agent_view, agent_views
 from wakeful.domains.agents.wakes import Requested, add_event, find_agent, request_wake, wake_unless_disabled
 from wakeful.domains.agents.waking import EVENT_LABEL
-from wakeful.domains.agents.whole import pause_agent, resume_agent
 from wakeful.errors import InvalidJob, JobExists
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import pausing
@@ -50,7 +50,7 @@ class AgentRegistry:
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
         self._kind = AgentKind(scheduler)
-        if AGENT not in scheduler.handled_kinds:
+        if AGENT not in scheduler.host.handled_kinds:
             scheduler.on_job_due(AGENT, self._kind)
 
     @property
@@ -78,17 +78,17 @@ class AgentRegistry:
         """
         scheduler = self._scheduler
         here = folder if folder is not None else Path.cwd()
-        entries = load("wakeful.domains.agents.agents_file:entries_of")(agents, here, scheduler.default_zone)
+        entries = load("wakeful.domains.agents.agents_file:entries_of")(agents, here, scheduler.host.default_zone)
         off = {entry.new.name for entry in entries if not entry.enabled}
         for entry in entries:
             if not entry.enabled:  # the job says who switched it off, so that only what this program did is taken back
                 entry.new.payload = {**entry.new.payload, OFF: True}
-        drafts = [scheduler.drafted(entry.new, SOURCE, scheduler.job_defaults) for entry in entries]
-        names, origin = {made.name for made in drafts}, scheduler.acting()
+        drafts = [scheduler.host.draft(entry.new, SOURCE, scheduler.host.job_defaults) for entry in entries]
+        names, origin = {made.name for made in drafts}, scheduler.host.origin()
 
         def work(tx: Transaction, context: Context) -> list[str]:
             if tx.facts.get(FACT) is None:
-                store_limits(tx, DEFAULT._replace(zone=scheduler.default_zone))
+                store_limits(tx, DEFAULT._replace(zone=scheduler.host.default_zone))
             mine = {pair[0].name: pair for pair in tx.jobs.matching(JobFilter(kind=AGENT, source=SOURCE))}
             gone = sorted(mine.keys() - names)
             removed = [mine[name] for name in gone]
@@ -98,7 +98,7 @@ class AgentRegistry:
                     job_actions.remove_job(tx, context, name)
 
             on_record(tx, origin, "remove", removed, remove)
-            _store(tx, context, drafts, scheduler.default_zone)
+            _store(tx, context, drafts, scheduler.host.default_zone)
             _switch(tx, context, origin, off, [job for job, _ in mine.values() if job.name in names])
             return gone
 
@@ -117,7 +117,7 @@ class AgentRegistry:
         Where `runs_per_day` is not given, each agent whose budget does not say how many may run 100 times. Days are
         those of the scheduler's zone.
         """
-        limits = given_limits(runs_per_day, cost_per_day, tokens_per_day, zone=self._scheduler.default_zone)
+        limits = given_limits(runs_per_day, cost_per_day, tokens_per_day, zone=self._scheduler.host.default_zone)
         await self._scheduler.transact(lambda tx, _: store_limits(tx, limits))
 
     async def request_wake(self, agent: str, reason: str = "manual") -> dict[str, Any]:
@@ -130,7 +130,7 @@ class AgentRegistry:
 
         The reply is also delivered as the agent's others are, unless `deliver` says where to.
         """
-        zone = self._scheduler.default_zone
+        zone = self._scheduler.host.default_zone
         asked = await self._scheduler.transact(
             lambda tx, context: prepared(tx, context, agent, prompt, deliver=deliver, zone=zone)
         )
@@ -153,28 +153,28 @@ class AgentRegistry:
 
     async def rate_limits(self) -> list[dict[str, Any]]:
         """The accounts that are at their rate limit, with the agents that wait for them."""
-        return await self._scheduler.look(shown_limits)
+        return await self._scheduler.read(shown_limits)
 
     async def clear_rate_limit(self, account: str) -> dict[str, Any]:
         """End the rate limit of an account: what waits for it starts now. LimitNotFound where there is none."""
         return await self._scheduler.transact(lambda tx, context: clear_limit(tx, context, account))
 
     async def get(self, agent: str) -> dict[str, Any]:
-        seen = self._scheduler.seen
-        return await self._scheduler.look(lambda tx: agent_view(tx, agent, seen))
+        seen = self._scheduler.host.seen
+        return await self._scheduler.read(lambda tx: agent_view(tx, agent, seen))
 
     async def list(self) -> list[dict[str, Any]]:
-        seen = self._scheduler.seen
-        return await self._scheduler.look(lambda tx: agent_views(tx, seen))
+        seen = self._scheduler.host.seen
+        return await self._scheduler.read(lambda tx: agent_views(tx, seen))
 
     async def pause(self, agent: str) -> dict[str, Any]:
         """Pause all jobs of an agent; runs in progress finish."""
-        origin = self._scheduler.acting()
+        origin = self._scheduler.host.origin()
         return (await self._scheduler.transact(lambda tx, context: pause_agent(tx, context, agent, origin))).agent
 
     async def resume(self, agent: str) -> dict[str, Any]:
         """Resume all jobs of an agent except those that are switched off; waiting events wake it."""
-        origin = self._scheduler.acting()
+        origin = self._scheduler.host.origin()
         return (await self._scheduler.transact(lambda tx, context: resume_agent(tx, context, agent, origin))).agent
 
     async def reset_session(self, agent: str) -> int:

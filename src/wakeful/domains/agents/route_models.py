@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from wakeful.domains.agents.routes.timing_models import Camel, Options, OptionsOut, Shown, Timing, TimingOut
 from wakeful.domains.agents.task import MAX_MODEL, MAX_PROMPT, Task
 from wakeful.domains.agents.waking import EVENT_LABEL
-from wakeful.routing import forms
+from wakeful.routing import json_schema
 from wakeful.routing.models import Status
 from wakeful.routing.problems import PATTERN_WORDS
 from wakeful.routing.strict import Strict
@@ -89,7 +89,7 @@ class ScheduleIn(_Schedule):
 
     model_config = ConfigDict(
         json_schema_extra=partial(
-            forms.carries,
+            json_schema.carries,
             state=STATE,
             examples=[
                 {
@@ -110,7 +110,7 @@ class ScheduleChange(_Schedule):
 
     model_config = ConfigDict(
         json_schema_extra=partial(
-            forms.says_something, state=STATE, parts=("prompt", "schedule", "enabled", "options", "sessionConfig")
+            json_schema.says_something, state=STATE, parts=("prompt", "schedule", "enabled", "options", "sessionConfig")
         )
     )
 

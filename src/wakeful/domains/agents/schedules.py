@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
 from wakeful.domains.agents import SESSION
-from wakeful.domains.agents.added import added_schedule
+from wakeful.domains.agents.ad_hoc_schedules import added_schedule
 from wakeful.domains.agents.naming import AGENT, LANE
 from wakeful.domains.agents.schedule_options import edited, said_options, with_lanes
 from wakeful.domains.agents.tables import Sessions

@@ -66,12 +66,12 @@ class SessionKind:
         if task.session is None:
             await self._forget(number_of(run.job_id), old)
             return await self._create(run, task, attempt, again=True)
-        kept = await self._scheduler.look(lambda tx: tx.of(Sessions).called(old))
+        kept = await self._scheduler.read(lambda tx: tx.of(Sessions).called(old))
         if kept is None:
             why = "it was not made here, so no other one is put in its place: name another session, or none"
             self.talk.fail(run, Failed(f"{gone.why}; {why}"), f"session {old}")
         new = await self.talk.make(run, kept.model or None, attempt, again=True)
-        zone = self._scheduler.default_zone
+        zone = self._scheduler.host.default_zone
 
         def work(tx: Transaction, context: Context) -> None:
             _check_holds(tx, run)

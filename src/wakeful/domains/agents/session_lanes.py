@@ -12,8 +12,8 @@ from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
+from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.inbound.receiving import CHAT, request_of
-from wakeful.domains.agents.inherited import whole_payload
 from wakeful.domains.agents.naming import LANE, session_name
 from wakeful.domains.agents.runners.spec import account_lane
 from wakeful.domains.agents.tables import Sessions
@@ -28,7 +28,7 @@ def lanes_of_agent(tx: Transaction, job: JobDef, run: RunRow | None) -> Collecti
 
     Also the account, where its runs take turns.
     """
-    payload = {**whole_payload(tx, json.loads(job.payload)), **given_to(tx, run)}
+    payload = {**effective_payload(tx, json.loads(job.payload)), **given_to(tx, run)}
     if payload["does"] not in ("ask", "wake"):
         return ()
     request = request_of(tx, run) if run is not None and CHAT in payload else None

@@ -67,16 +67,16 @@ def install(scheduler: Scheduler, settings: Alerts, server: ServerAddress) -> No
     async def keep() -> None:
         await store_rules(scheduler, settings.rules())
 
-    scheduler.before_start(keep)
+    scheduler.host.before_start(keep)
     logging.getLogger("httpx").setLevel(logging.WARNING)  # the address is a secret
     _dead_men[scheduler] = DeadMan(scheduler, settings.dead_man_url)
-    scheduler.accompany(_dead_men[scheduler])
+    scheduler.host.add_service(_dead_men[scheduler])
 
 
 async def reload(scheduler: Scheduler, settings: Alerts) -> None:
     """Take over what changed in the file, for every process on the store; the dead man's URL in this one."""
     rules = settings.rules()
-    stored = await scheduler.look(lambda tx: tx.facts.get(RULES))
+    stored = await scheduler.read(lambda tx: tx.facts.get(RULES))
     if stored != rules_text(rules):
         await store_rules(scheduler, rules)
         log.info("settings of alerts changed")

@@ -138,5 +138,6 @@ def _about(tx: Transaction, job: JobDef) -> tuple[About | None, int | None]:
         next_start_of(state),
         disabled=not state.enabled and state.ended_at is None,
         node=node_of(tx, tx.runs.get(state.last_run_id) if state.last_run_id is not None else None),
+        running=state.run_id is not None,
     )
     return described(about, job, state), state.last_run_id

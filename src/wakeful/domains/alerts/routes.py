@@ -57,7 +57,7 @@ async def list_alerts(
     cursor: Cursor = None,
 ) -> Response:
     async def read(last: int | None, number: int) -> list[dict[str, Any]]:
-        found = await scheduler.look(
+        found = await scheduler.read(
             lambda tx: alert_views(tx, tx.alerts.latest(number, before=last, open_only=open_only))
         )
         return [alert.to_dict() for alert in found]
@@ -74,7 +74,7 @@ async def list_alerts(
 )
 async def get_alert(scheduler: Sched, _: Viewer, alert_id: Ref) -> Response:
     number = _number(alert_id)
-    return respond(answer(200, (await scheduler.look(lambda tx: _found(tx, number))).to_dict()))
+    return respond(answer(200, (await scheduler.read(lambda tx: _found(tx, number))).to_dict()))
 
 
 @router.post(
@@ -87,7 +87,7 @@ async def get_alert(scheduler: Sched, _: Viewer, alert_id: Ref) -> Response:
 async def acknowledge(scheduler: Sched, _: Operator, rights: Allowed, alert_id: Ref) -> Response:
     number = _number(alert_id)
     row, action = await scheduler.server_side.ack_alert(number, rights)
-    found = await scheduler.look(lambda tx: alert_views(tx, [row])[0])
+    found = await scheduler.read(lambda tx: alert_views(tx, [row])[0])
     return respond(answer(200, found.to_dict(), **undoable(action)))
 
 

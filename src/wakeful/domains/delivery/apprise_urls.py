@@ -26,6 +26,9 @@ _CODE = re.compile(r"error=(\d{3})")
 _PERMANENT = (400, 410, 413)
 TITLE_EXTRA = 8  # what is put around a title that becomes part of the text
 LINE_BREAK = 6  # characters of <br />
+BLANK = 5  # that &nbsp; and &emsp; have more than what they stand for
+TAB = 2  # the same, of the three blanks that Telegram gets for a tab
+MENTIONS = 3  # what is put before those who are mentioned
 MARKDOWN = frozenset("\\`*_{}[]()<>#+-.!|~&=:@")  # what is escaped in a text that is shown as Markdown
 COUNT_BYTES = ("NotifyIRC", "NotifyWeComBot")
 
@@ -75,7 +78,7 @@ def parts_for(service: Any, title: str, text: str, style: str) -> tuple[str, lis
 
     Many services have no titles, or count them with the text. One that is too long for a title begins the text.
     """
-    limit = min((int(getattr(one, "body_maxlen", 0)) or 32_768) for one in service)
+    limit = min((int(getattr(one, "body_maxlen", 0)) or 32_768) - _mentions(one) for one in service)
     widths = [_width_for(one, style) for one in service]
     title_most = min((int(getattr(one, "title_maxlen", 0)) for one in service), default=0)
 
@@ -89,16 +92,26 @@ def parts_for(service: Any, title: str, text: str, style: str) -> tuple[str, lis
     return title, [part for part in parts if is_visible(part)]
 
 
+def _mentions(one: Any) -> int:
+    """How much of every part goes to those whom the address mentions (`?ping=@everyone`)."""
+    names = getattr(one, "ping", None)
+    return MENTIONS + sum(utf16(str(name)) + 1 for name in names) if isinstance(names, list) and names else 0
+
+
 def _width_for(one: Any, style: str) -> Width:
     """How long a service takes a text to be. Telegram counts what is shown, others also what Apprise adds to it."""
     name = type(one).__name__
     if name in COUNT_BYTES:
         return lambda text: len(text.encode("utf-8", "replace"))
     shown = str(getattr(one.resolve_format(style), "value", style)) if hasattr(one, "resolve_format") else style
+    if name == "NotifyTelegram" and shown != "markdown":
+        return lambda text: utf16(text) + TAB * text.count("\t")
     if name == "NotifyTelegram" or shown == "text":
         return utf16
     if shown == "html":
-        return lambda text: utf16(html.escape(text)) + LINE_BREAK * text.count("\n")
+        return lambda text: (
+            utf16(html.escape(text)) + LINE_BREAK * text.count("\n") + BLANK * (text.count(" ") + text.count("\t"))
+        )
     return lambda text: utf16(text) + sum(letter in MARKDOWN for letter in text)
 
 

@@ -10,11 +10,11 @@ import typer
 
 from wakeful.console.confirming import ask_before_final
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.humanize import ago, count, moment_words
 from wakeful.console.opening import change, now_ms, read, server_of
-from wakeful.console.place import ConfigFile, Db, Place, chosen, nearest_config
-from wakeful.console.saying import say, say_text
+from wakeful.console.output import say, say_text
+from wakeful.console.store_location import ConfigFile, Db, StoreLocation, chosen, nearest_config
 from wakeful.console.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
-from wakeful.console.words import ago, count, moment_words
 from wakeful.console.zones import shown_zone
 from wakeful.domains.delivery import outbox
 from wakeful.domains.delivery.chat import commands as chat_commands
@@ -61,7 +61,7 @@ def list_(
     place = chosen(ctx, db)
     wanted = Wanted(status, connector, job, limit=number)
     nothing: list[dict[str, Any]] = []
-    found = read(place, lambda scheduler: scheduler.look(lambda tx: list_deliveries(tx, wanted)), nothing)
+    found = read(place, lambda scheduler: scheduler.read(lambda tx: list_deliveries(tx, wanted)), nothing)
     if as_json:
         print_json(found)
     elif found:
@@ -108,10 +108,10 @@ def show(ctx: typer.Context, *, ref: Id, as_json: Json = False, db: Db = None) -
     show_delivery(chosen(ctx, db), ref, as_json=as_json)
 
 
-def show_delivery(place: Place, ref: str, *, as_json: bool) -> None:
+def show_delivery(place: StoreLocation, ref: str, *, as_json: bool) -> None:
     """Print a delivery."""
     number = delivery_number(ref)
-    found = change(place, lambda scheduler: scheduler.look(lambda tx: get_delivery(tx, number)))
+    found = change(place, lambda scheduler: scheduler.read(lambda tx: get_delivery(tx, number)))
     if as_json:
         print_json(found)
     else:
@@ -157,7 +157,7 @@ def requeue(
     requeue_messages(chosen(ctx, db), ref, as_json=as_json)
 
 
-def requeue_messages(place: Place, ref: str | None, *, as_json: bool) -> None:
+def requeue_messages(place: StoreLocation, ref: str | None, *, as_json: bool) -> None:
     """Send one message again, or every one that failed."""
 
     async def work(scheduler: Scheduler) -> tuple[int, bool]:
@@ -181,7 +181,7 @@ def requeue_messages(place: Place, ref: str | None, *, as_json: bool) -> None:
         say_note(f"No server is running on {place}: nothing is sent until one does (wakeful serve).")
 
 
-def cancel_message(place: Place, ref: str, *, yes: bool, as_json: bool) -> None:
+def cancel_message(place: StoreLocation, ref: str, *, yes: bool, as_json: bool) -> None:
     """Do not send a message that waits or failed."""
     ask_before_final(f"{ref} will not be sent.", yes=yes)
     number = delivery_number(ref)
@@ -190,7 +190,7 @@ def cancel_message(place: Place, ref: str, *, yes: bool, as_json: bool) -> None:
         row = await scheduler.transact(lambda tx, _: outbox.cancel(tx, number))
         if row is not None and row.last_error != outbox.CANCELLED:
             raise ScheduleTriggerError(f"{ref} is {row.status}: only what waits or failed can be cancelled.")
-        return await scheduler.look(lambda tx: get_delivery(tx, number))
+        return await scheduler.read(lambda tx: get_delivery(tx, number))
 
     found = change(place, work)
     if as_json:
@@ -204,7 +204,7 @@ def list_all(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> Non
     """List the connectors that servers of this store have."""
     place = chosen(ctx, db)
     nothing: list[dict[str, Any]] = []
-    found = read(place, lambda scheduler: scheduler.look(list_connectors), nothing)
+    found = read(place, lambda scheduler: scheduler.read(list_connectors), nothing)
     if as_json:
         print_json(found)
     elif found:
@@ -235,7 +235,7 @@ def try_out(
     async def work(scheduler: Scheduler) -> dict[str, Any]:
         registry = _registered(scheduler, config or place.config or nearest_config(Path.cwd()))
         number = await registry.test(name)
-        return await scheduler.look(lambda tx: get_delivery(tx, number))
+        return await scheduler.read(lambda tx: get_delivery(tx, number))
 
     found = change(place, work, create=True)
     if as_json:

@@ -225,4 +225,4 @@ def install_configured(scheduler: Scheduler, settings: Connectors, server: Serve
         async def keep_address() -> None:
             await scheduler.transact(lambda tx, _: tx.facts.put({PUBLIC_URL: url}))
 
-        scheduler.before_start(keep_address)
+        scheduler.host.before_start(keep_address)

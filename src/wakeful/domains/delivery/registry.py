@@ -73,8 +73,8 @@ class Registry:
         self._listeners = Listeners(scheduler)
         self.written: dict[str, Any] = {}  # what the file says of its connectors
         scheduler.on_job_due(DELIVERY, Sender(scheduler, self.find))
-        scheduler.before_start(self._store_all)
-        scheduler.accompany(self)
+        scheduler.host.before_start(self._store_all)
+        scheduler.host.add_service(self)
 
     # -- which there are ----------------------------------------------------------------------------------------------
 
@@ -99,7 +99,7 @@ class Registry:
         check_connector_name(name)
         entry = self._entries[name] = Entry(connector, rules, source)
         self._file = self._file or source == "file"
-        self._scheduler.offer_labels([LABEL + name])
+        self._scheduler.host.offer_labels([LABEL + name])
         if self._scheduler.is_running():
             if hasattr(connector, "begin"):
                 connector.begin(self._scheduler)
@@ -108,7 +108,7 @@ class Registry:
         def unregister() -> None:
             if self._entries.get(name) is entry:
                 del self._entries[name]
-                self._scheduler.withdraw_labels([LABEL + name])
+                self._scheduler.host.withdraw_labels([LABEL + name])
                 if self._scheduler.is_running():
                     self._in_background(self._remove(name))
 
@@ -131,14 +131,14 @@ class Registry:
                 await entry.connector.end()
         for name in gone:
             del self._entries[name]
-        self._scheduler.withdraw_labels([LABEL + name for name in gone])
-        own = self._scheduler.node_id
+        self._scheduler.host.withdraw_labels([LABEL + name for name in gone])
+        own = self._scheduler.host.node_id
         await self._scheduler.transact(lambda tx, _: _mark_removed(tx, set(gone) - _served(tx, but=own)))
         for name, (connector, rules) in changed.items():
             self._entries[name] = Entry(connector, rules, "file")
             if hasattr(connector, "begin"):
                 connector.begin(self._scheduler)
-        self._scheduler.offer_labels([LABEL + name for name in changed])
+        self._scheduler.host.offer_labels([LABEL + name for name in changed])
         await self._store(list(changed))
 
     # -- beside the engine --------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ class Registry:
             gone = {row.name for row in known.values() if row.source == "file"} - set(entries)
             _mark_removed(tx, gone - _served(tx))
         for name, entry in entries.items():
-            rules = json.dumps(rules_data(entry.rules, self._scheduler.default_zone))
+            rules = json.dumps(rules_data(entry.rules, self._scheduler.host.default_zone))
             before = known.get(name)
             position = before.position if before is not None else context.new_id()
             row = ConnectorRow(
@@ -211,8 +211,8 @@ class Registry:
             title, Interval(LOOK), kind=DELIVERY, payload={"connector": name}, labels=[LABEL + name], max_errors=0,
             timeout="30m", retry=0,
         )  # fmt: skip
-        made = self._scheduler.drafted(new, "code", {})
-        return add_jobs(tx, context, [made], "error", self._scheduler.default_zone)[0]
+        made = self._scheduler.host.draft(new, "code", {})
+        return add_jobs(tx, context, [made], "error", self._scheduler.host.default_zone)[0]
 
     # -- messages and interactions ------------------------------------------------------------------------------------
 
@@ -272,7 +272,7 @@ class Registry:
         said = text if text is not None else f"This is a test of the connector {name}."
         recipients: list[str | None] = [None]
         if connector.type in CHAT_TYPES:
-            people = await self._scheduler.look(lambda tx: tx.of(Chats).people(name))
+            people = await self._scheduler.read(lambda tx: tx.of(Chats).people(name))
             recipients = [person.sender for person in people] or recipients
         tests = [await self._test_one(name, connector, said, to) for to in recipients]
         return next((number for number, ok in tests if not ok), tests[0][0])

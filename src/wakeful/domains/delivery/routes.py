@@ -57,7 +57,7 @@ async def all_deliveries(
 
     async def read(last: int | None, number: int) -> list[dict[str, Any]]:
         chosen = wanted._replace(before=last, limit=number)
-        return await scheduler.look(lambda tx: list_deliveries(tx, chosen))
+        return await scheduler.read(lambda tx: list_deliveries(tx, chosen))
 
     return respond(await id_page("dlv", limit, cursor, read))
 
@@ -71,7 +71,7 @@ async def all_deliveries(
 )
 async def one_delivery(scheduler: Sched, _: Viewer, delivery_id: Ref) -> Response:
     number = delivery_number(delivery_id)
-    return respond(answer(200, await scheduler.look(lambda tx: get_delivery(tx, number))))
+    return respond(answer(200, await scheduler.read(lambda tx: get_delivery(tx, number))))
 
 
 @router.post(
@@ -115,7 +115,7 @@ async def requeue_deliveries(scheduler: Sched, _: Operator, given: Requeue) -> R
     summary="Where messages go",
 )
 async def all_connectors(scheduler: Sched, _: Viewer) -> Response:
-    found = await scheduler.look(list_connectors)
+    found = await scheduler.read(list_connectors)
     return respond(answer(200, {"items": found, "next": None}))
 
 
@@ -130,6 +130,6 @@ async def try_connector(scheduler: Sched, _: Operator, name: Name) -> Response:
     registry = scheduler.connectors
     assert isinstance(registry, Registry)  # noqa: S101 - ours
     if registry.find(name) is None:
-        await scheduler.look(lambda tx: require_connector(tx, name))
+        await scheduler.read(lambda tx: require_connector(tx, name))
     number = await registry.test(name)
-    return respond(answer(200, await scheduler.look(lambda tx: get_delivery(tx, number))))
+    return respond(answer(200, await scheduler.read(lambda tx: get_delivery(tx, number))))

@@ -38,6 +38,7 @@ class About(NamedTuple):
     notes: tuple[str, ...] = ()  # what its people wrote about it
     zone: str | None = None  # of its schedule; times are in it
     node: str | None = None  # where the run was: the machine to look at
+    running: bool = False  # whether a further run has begun
 
     def when(self, ms: int) -> str:
         return spoken(ms, place_named(self.zone))
@@ -148,6 +149,8 @@ def explained(about: About, said: str = "") -> list[str]:
 def _next(about: About) -> str:
     if about.disabled:
         return f"Next: it is disabled and does not start again until wakeful resume {shlex.quote(about.job)}."
+    if about.running:
+        return "Next: a run of it is in progress."
     if about.next_at is not None:
         return f"Next: it starts again at {about.when(about.next_at)}."
     return "Next: it does not start again by itself."

@@ -68,7 +68,7 @@ def place_of(path: Path) -> str:
 def ready_fleet(scheduler: Scheduler, file: FleetFile) -> Fleet:
     """A file as it can be applied; InvalidJob where a job of it cannot be stored."""
     wanted = tuple(
-        Wanted(scheduler.drafted(entry.new, SOURCE, file.defaults), entry.enabled, entry.notes)
+        Wanted(scheduler.host.draft(entry.new, SOURCE, file.defaults), entry.enabled, entry.notes)
         for entry in file.entries
     )
     return Fleet(file.name, wanted, file.hash, file.references, place_of(file.path))

@@ -153,7 +153,7 @@ class FileWatch(Service):
     async def _apply(self, file: FleetFile, *, is_start: bool) -> None:
         """Make the store and this process what the file says, or leave both as they were."""
         fleet, terms = ready_fleet(self._scheduler, file), terms_of(file, self._scheduler.clock.now())
-        await self._scheduler.look(lambda tx: check_fleet(tx, fleet, terms))
+        await self._scheduler.read(lambda tx: check_fleet(tx, fleet, terms))
         beside = self._beside if not is_start else None  # was installed with what it takes
         try:
             if beside is not None:
@@ -169,7 +169,7 @@ class FileWatch(Service):
             for note in _notes_on(self._path, plan):
                 self._log(*note)
             return
-        if (why := await self._scheduler.look(lambda tx: replaced_by(tx, fleet))) is not None:
+        if (why := await self._scheduler.read(lambda tx: replaced_by(tx, fleet))) is not None:
             self._log(logging.WARNING, "%s", why)
         await self._scheduler.transact(lambda tx, context: close_alert(tx, context, CONFIG_ALERT, place_of(self._path)))
 
@@ -182,18 +182,18 @@ class FileWatch(Service):
             jobs = frozenset(row.job_id for row in tx.of(Fleets).owned(fleet))
             return Unsettled(fleet, jobs), tx.of(Fleets).latest(fleet)
 
-        self._unsettled, self._latest = await self._scheduler.look(work)
-        self._scheduler.withhold(self._unsettled)
+        self._unsettled, self._latest = await self._scheduler.read(work)
+        self._scheduler.host.withhold(self._unsettled)
 
     def _release(self) -> None:
         self._unsettled = None
-        self._scheduler.withhold(None)
+        self._scheduler.host.withhold(None)
 
     async def _was_settled(self) -> bool:
         """Whether a person applied this file, or another one of its fleet."""
         fleet = self._unsettled.fleet if self._unsettled is not None else DEFAULT_FLEET
         try:
-            return await self._scheduler.look(lambda tx: tx.of(Fleets).latest(fleet)) != self._latest
+            return await self._scheduler.read(lambda tx: tx.of(Fleets).latest(fleet)) != self._latest
         except StoreError:
             return False
 

@@ -131,5 +131,5 @@ def install(scheduler: Scheduler, settings: HttpSettings) -> None:
     """Let the scheduler send requests by these settings, unless it has a handler of its own for them."""
     from wakeful.domains.http.kind import HttpKind
 
-    if HTTP not in scheduler.handled_kinds:
+    if HTTP not in scheduler.host.handled_kinds:
         scheduler.on_job_due(HTTP, HttpKind(settings, scheduler.clock))

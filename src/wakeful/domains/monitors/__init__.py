@@ -62,7 +62,7 @@ def _overdue(tx: Transaction, context: Context, job: JobDef, state: JobState) ->
 
 
 def _watched(trigger: Trigger, state: JobState, now: int) -> dict[str, Any]:
-    from wakeful.domains.monitors.standing import monitor_of
+    from wakeful.domains.monitors.state import monitor_of
 
     return monitor_of(trigger, state, now)
 

@@ -36,4 +36,4 @@ class Address:
 
 def install(scheduler: Scheduler, settings: Any, server: ServerAddress) -> None:  # noqa: ARG001 - all are called alike
     """Keep the address on record."""
-    scheduler.accompany(Address(scheduler, server.public_url or server.url))
+    scheduler.host.add_service(Address(scheduler, server.public_url or server.url))

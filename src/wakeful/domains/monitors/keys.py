@@ -46,7 +46,7 @@ def ping_url(base: str, key: str) -> str:
 
 async def ping_key(scheduler: Scheduler, ref: str) -> str | None:
     """The key of a monitor, by its id or name; None for a job that is none."""
-    return await scheduler.look(lambda tx: key_in(tx, ref))
+    return await scheduler.read(lambda tx: key_in(tx, ref))
 
 
 async def address_of(scheduler: Scheduler, ref: str, server: ServerAddress) -> dict[str, dict[str, str | None]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from typing import Annotated, Any, cast
+from typing import TYPE_CHECKING, Annotated, Any, cast
 
 from fastapi import APIRouter, Path, Query, Request
 from pydantic import WithJsonSchema
@@ -20,6 +20,7 @@ from wakeful.domains.monitors.keys import rotate
 from wakeful.domains.monitors.pinging import Report, read_text, receive
 from wakeful.domains.monitors.tables import Monitors
 from wakeful.kernel.actions.authorization import own_job
+from wakeful.kernel.actions.recording import note, origin_of
 from wakeful.routing.addresses import JobRef
 from wakeful.routing.auth import Gate, address_of
 from wakeful.routing.job_answers import answer_job
@@ -28,6 +29,10 @@ from wakeful.routing.problems import ApiError, answers
 from wakeful.routing.rights import Allowed, Editor
 from wakeful.routing.wiring import Sched, Settings
 from wakeful.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
 
 router = APIRouter(tags=["monitors"])
 
@@ -104,7 +109,7 @@ async def _take(request: Request, scheduler: Scheduler, key: str, what: str | No
     _allowance(request).take(key)
     report = _read(what, rid, "")
     # Who guesses occupies neither the writer nor the memory.
-    known = await scheduler.look(lambda tx: tx.of(Monitors).job_of(key))
+    known = await scheduler.read(lambda tx: tx.of(Monitors).job_of(key))
     if known is not None and request.method == "POST":
         report = report._replace(text=read_text(await request.body()))
     if known is None or await scheduler.transact(lambda tx, context: receive(tx, context, key, report)) is None:
@@ -158,5 +163,10 @@ async def ping_what(request: Request, scheduler: Sched, key: Key, what: What, ri
     summary="Give a monitor a new key; the old one stops working",
 )
 async def rotate_key(scheduler: Sched, caller: Editor, rights: Allowed, settings: Settings, ref: JobRef) -> Response:
-    await scheduler.transact(lambda tx, _: rotate(tx, own_job(tx, ref, rights)[0]))
+    def work(tx: Transaction, context: Context) -> None:
+        job, _ = own_job(tx, ref, rights)
+        rotate(tx, job)
+        note(tx, origin_of(context, rights), "edit", job)
+
+    await scheduler.transact(work)
     return await answer_job(scheduler, settings, caller, rights, ref)

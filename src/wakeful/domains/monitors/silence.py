@@ -12,7 +12,7 @@ from wakeful.domains.monitors import NO_PING, UNHEARD
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.hooks import Silence
-from wakeful.kernel.rules.passing import let_pass
+from wakeful.kernel.rules.passing import skip_slots
 from wakeful.kernel.rules.policy import LATE_MS, count_passed, end
 from wakeful.kernel.rules.reports import DOWN, after_silence, down
 from wakeful.store.interface import Transaction
@@ -34,7 +34,7 @@ def note_silence(tx: Transaction, context: Context, job: JobDef, state: JobState
     why = f"no ping came, expected {spoken(expected, zone)} with {format_interval(trigger.grace_ms)} of grace"
     state, message = down(job.name, state, why, now)
     open_alert(tx, context, DOWN, job.id, message or why, job_id=job.id)
-    state, passes = let_pass(job.trigger, state, now, NO_PING)
+    state, passes = skip_slots(job.trigger, state, now, NO_PING)
     passed = 1 if trigger.relative else max(1, count_passed(trigger, expected - 1, now))
     coming = after_silence(trigger, state, now, context.rng.random())
     state = state._replace(missed=state.missed + passed, ready_at=None, parked=None)

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from wakeful.domains.workflows.steps.failures import StepFailed
     from wakeful.kernel.context import Context as Transacting
     from wakeful.kernel.hooks import Refused
-    from wakeful.kernel.model.stories import Subject
+    from wakeful.kernel.model.explanations import Subject
     from wakeful.kernel.rules.outcome import Result
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
@@ -101,13 +101,13 @@ def _by_hand(tx: Transaction, _: Transacting, job: JobDef) -> Refused | None:
 
 
 def _story(subject: Subject) -> list[str]:
-    from wakeful.domains.workflows.story import story
+    from wakeful.domains.workflows.explanation import story
 
     return story(subject)
 
 
 def _standing(subject: Subject) -> str | None:
-    from wakeful.domains.workflows.story import standing
+    from wakeful.domains.workflows.explanation import standing
 
     return standing(subject)
 
@@ -239,11 +239,11 @@ domain = Domain(
     by_id={
         "evt_": {
             "show": "wakeful.domains.workflows.topics.commands:refuse_to_show",
-            "explain": "wakeful.domains.workflows.topics.story:explain_event_by_id",
+            "explain": "wakeful.domains.workflows.topics.explanation:explain_event_by_id",
         },
         "inp_": {
             "show": "wakeful.domains.workflows.topics.commands:refuse_to_show",
-            "explain": "wakeful.domains.workflows.topics.story:explain_input_by_id",
+            "explain": "wakeful.domains.workflows.topics.explanation:explain_input_by_id",
         },
     },
     commands="wakeful.domains.workflows.commands:app",

@@ -42,7 +42,7 @@ def add_workflow(
     _warn_of_second(scheduler, registry, workflow)
     registry.add(workflow)
     registry.deployments[wanted.name] = wanted
-    scheduler.write_at_start(wanted.name, lambda tx, context: _start(tx, context, wanted))
+    scheduler.host.write_at_start(wanted.name, lambda tx, context: _start(tx, context, wanted))
     if not scheduler.is_running():
         return _Done()
     return asyncio.ensure_future(_deploy_now(scheduler, wanted._replace(forced=True)))
@@ -81,11 +81,11 @@ async def _deploy_now(scheduler: Scheduler, wanted: Deployment) -> None:
 
 def install(scheduler: Scheduler) -> Registry:
     """Let the scheduler run jobs of workflows; its registry."""
-    registry = registry_of(scheduler.kinds)
-    if KIND not in scheduler.handled_kinds:
+    registry = registry_of(scheduler.host.kinds)
+    if KIND not in scheduler.host.handled_kinds:
         scheduler.on_job_due(KIND, _Runner(scheduler, registry))
-        scheduler.accompany(_Sweep(scheduler, registry))
-        scheduler.accompany(Fixer(scheduler, registry, _correct))
+        scheduler.host.add_service(_Sweep(scheduler, registry))
+        scheduler.host.add_service(Fixer(scheduler, registry, _correct))
     return registry
 
 
@@ -125,7 +125,7 @@ class _Sweep(Service):
 
     async def run_once(self) -> None:
         known = list(self._registry.deployments.values())
-        others = await self._scheduler.look(lambda tx: [wanted for wanted in known if is_other(tx, wanted)])
+        others = await self._scheduler.read(lambda tx: [wanted for wanted in known if is_other(tx, wanted)])
         for wanted in others:
             await self._scheduler.transact(functools.partial(deploy_again, wanted=wanted))
         await self._scheduler.transact(arm_forgotten)

@@ -21,7 +21,7 @@ WORKING = "its last run was cut off, and a thread or program of it is still at w
 RESTS = "its workflow waits before it tries again"
 
 
-class Standing(NamedTuple):
+class WorkflowState(NamedTuple):
     """The state of a workflow when one of its handlers is due."""
 
     paused: bool
@@ -40,7 +40,7 @@ class Wait(NamedTuple):
     detail: str
 
 
-def may_start(standing: Standing, handler: str, now: int, *, brings_new: bool = False) -> Wait | None:
+def may_start(standing: WorkflowState, handler: str, now: int, *, brings_new: bool = False) -> Wait | None:
     """None when the handler may start; `brings_new`: it is a producer that has nothing to finish."""
     if standing.paused:
         return Wait("paused", now + LATER_MS, PAUSED)

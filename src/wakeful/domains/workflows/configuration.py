@@ -81,13 +81,13 @@ def install_configured(scheduler: Scheduler, settings: WorkflowSection, _: Serve
     """Deploy the files when the scheduler starts, and again when one changes."""
     files = WorkflowFiles(scheduler, settings.listed())
     files.load_all()
-    registry_of(scheduler.kinds).files = files
-    scheduler.accompany(files)
+    registry_of(scheduler.host.kinds).files = files
+    scheduler.host.add_service(files)
 
 
 async def reload_configured(scheduler: Scheduler, settings: WorkflowSection) -> None:
     """Take over what changed in the list: new entries are deployed, others go, the rest goes on undisturbed."""
-    files = registry_of(scheduler.kinds).files
+    files = registry_of(scheduler.host.kinds).files
     if files is not None:
         await files.relist(settings.listed())
 

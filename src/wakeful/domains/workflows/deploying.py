@@ -66,12 +66,12 @@ def plan_deployment(scheduler: Scheduler, workflow: object, source: str, *, forc
     handlers = tuple(workflow.handlers.values())
     owner = source if workflow.origin is None else "file"
     drafts = tuple(
-        scheduler.drafted(_job(workflow.name, handler, name), owner, {})
+        scheduler.host.draft(_job(workflow.name, handler, name), owner, {})
         for handler in handlers
         for name in names_of(handler)
     )
     version, origin = workflow.code_version(), workflow.origin or source
-    return Deployment(workflow.name, version, origin, handlers, drafts, scheduler.default_zone, forced)
+    return Deployment(workflow.name, version, origin, handlers, drafts, scheduler.host.default_zone, forced)
 
 
 def names_of(handler: Handler) -> list[str]:

@@ -63,7 +63,7 @@ class WorkflowFiles(Service):
             self._take(ref, load_file(ref))
         if self._listed.owner is not None:
             # After all others: what moved to another file is listed there by then.
-            self._scheduler.write_at_start(UNLISTED, self._remove_unlisted)
+            self._scheduler.host.write_at_start(UNLISTED, self._remove_unlisted)
 
     def _remove_unlisted(self, tx: Transaction, context: Context) -> None:
         remove_unlisted(tx, context, self._listed)
@@ -133,7 +133,9 @@ class WorkflowFiles(Service):
         self._report(found)
         install(self._scheduler)
         broken = found
-        self._scheduler.write_at_start(ref.source, lambda tx, context: mark_broken(tx, context, broken, self._listed))
+        self._scheduler.host.write_at_start(
+            ref.source, lambda tx, context: mark_broken(tx, context, broken, self._listed)
+        )
 
     def _refuse_taken(self, ref: FileRef, found: Workflow | CannotLoad) -> Workflow | CannotLoad:
         """The same, unless another of the files has a workflow of that name."""

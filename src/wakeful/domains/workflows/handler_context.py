@@ -264,7 +264,7 @@ class HandlerContext(Context):
         """Ask the store; that it fails is not the author's mistake, and decides the run all the same."""
         try:
             with seen_by(None):  # what we do in threads is not the handler's
-                return await self._scheduler.look(work)
+                return await self._scheduler.read(work)
         except Exception as error:
             self.failure = self.failure or (error, "engine")
             raise

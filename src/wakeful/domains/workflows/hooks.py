@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.domains.workflows.actions import record_answer
-from wakeful.domains.workflows.admission import SKIP_REASONS, Standing, Wait, may_start
+from wakeful.domains.workflows.admission import SKIP_REASONS, Wait, WorkflowState, may_start
 from wakeful.domains.workflows.approving import only_approved
 from wakeful.domains.workflows.arming import CONTINUED, OURS, arm, look_again
 from wakeful.domains.workflows.cut_off import count_on, cut_off
@@ -74,7 +74,7 @@ def admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Re
 def standing_of(tx: Transaction, found: tuple[HandlerRow, WorkflowRow]) -> Wait | None:
     """Why a handler may not start now, as its workflow stands; None when it may."""
     handler, workflow = found
-    standing = Standing(
+    standing = WorkflowState(
         bool(workflow.paused),
         workflow.issue,
         workflow.issue_handler,

@@ -36,13 +36,13 @@ class Operating:
 
     async def get(self, workflow: str) -> View:
         """A workflow with its handlers."""
-        seen = self._scheduler.seen
+        seen = self._scheduler.host.seen
         return await self._look(workflow, lambda tx: views.workflow_view(tx, workflow, seen))
 
     async def list(self) -> Views:
         """All workflows, by name."""
-        seen = self._scheduler.seen
-        return await self._scheduler.look(lambda tx: views.workflow_views(tx, seen))
+        seen = self._scheduler.host.seen
+        return await self._scheduler.read(lambda tx: views.workflow_views(tx, seen))
 
     async def runs(self, workflow: str, *, limit: int = 50) -> Views:
         """The runs of all its handlers, newest first."""
@@ -89,7 +89,7 @@ class Operating:
 
     async def pause(self, workflow: str, note: str | None = None) -> View:
         """Pause a workflow."""
-        origin = self._scheduler.acting()
+        origin = self._scheduler.host.origin()
         return await self._change(
             workflow,
             lambda tx, context: actions.pause(tx, context, workflow, who=origin.actor, origin=origin, note=note),
@@ -97,14 +97,14 @@ class Operating:
 
     async def resume(self, workflow: str) -> View:
         """Resume a workflow."""
-        origin = self._scheduler.acting()
+        origin = self._scheduler.host.origin()
         return await self._change(
             workflow, lambda tx, context: actions.resume(tx, context, workflow, who=origin.actor, origin=origin)
         )
 
     async def drain(self, workflow: str, note: str | None = None) -> View:
         """Drain a workflow."""
-        origin = self._scheduler.acting()
+        origin = self._scheduler.host.origin()
         return await self._change(
             workflow, lambda tx, context: drain(tx, context, workflow, who=origin.actor, origin=origin, note=note)
         )
@@ -175,7 +175,7 @@ class Operating:
     # -- how it is done -----------------------------------------------------------------------------------------------
 
     def _who(self) -> str:
-        return self._scheduler.acting().actor
+        return self._scheduler.host.origin().actor
 
     async def _look(self, workflow: str, work: Callable[[Transaction], T]) -> T:
         def look(tx: Transaction) -> T:
@@ -184,7 +184,7 @@ class Operating:
 
         self._refuse_no_name(workflow)
         try:
-            return await self._scheduler.look(look)
+            return await self._scheduler.read(look)
         except NotFound:
             await self._say_not_started(workflow)
             raise
@@ -205,16 +205,16 @@ class Operating:
 
     async def _say_not_started(self, workflow: str) -> None:
         """NotFound with what to do, where the scheduler has the workflow's code and has not stored it yet."""
-        known = registry_of(self._scheduler.kinds).get(workflow)
+        known = registry_of(self._scheduler.host.kinds).get(workflow)
         if known is None or self._scheduler.is_running():
             return
-        if await self._scheduler.look(lambda tx: tx.of(Workflows).get(workflow)) is None:
+        if await self._scheduler.read(lambda tx: tx.of(Workflows).get(workflow)) is None:
             message = f"{workflow} is stored when the scheduler starts: await scheduler.start() first."
             raise NotFound(message)
 
     async def _change(self, workflow: str, work: Callable[[Transaction, Context], object]) -> View:
         """Act, and see what has become of the workflow, in one transaction."""
-        seen = self._scheduler.seen
+        seen = self._scheduler.host.seen
 
         def act(tx: Transaction, context: Context) -> View:
             work(tx, context)

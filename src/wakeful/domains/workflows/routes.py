@@ -30,7 +30,7 @@ from wakeful.routing.auth import Operator, Viewer
 from wakeful.routing.idempotency import answer, respond, undoable
 from wakeful.routing.paging import LIMIT, Cursor, Limit, Page
 from wakeful.routing.problems import answers
-from wakeful.routing.shapes import trace_for
+from wakeful.routing.rendering import trace_for
 from wakeful.routing.wiring import Sched
 
 if TYPE_CHECKING:
@@ -48,8 +48,8 @@ router = APIRouter(prefix="/api/workflows", tags=["workflows"])
     summary="All workflows with their handlers",
 )
 async def list_workflows(scheduler: Sched, caller: Viewer) -> Response:
-    seen = scheduler.seen
-    found = await scheduler.look(lambda tx: views.workflow_views(tx, seen))
+    seen = scheduler.host.seen
+    found = await scheduler.read(lambda tx: views.workflow_views(tx, seen))
     return respond(answer(200, {"items": [_for(caller, one) for one in found], "next": None}))
 
 
@@ -135,8 +135,8 @@ async def remove_workflow(scheduler: Sched, caller: Operator, name: Name) -> Res
 
 
 async def _shown(scheduler: Sched, caller: Viewer, name: str) -> dict[str, Any]:
-    seen = scheduler.seen
-    return _for(caller, await scheduler.look(lambda tx: views.workflow_view(tx, name, seen)))
+    seen = scheduler.host.seen
+    return _for(caller, await scheduler.read(lambda tx: views.workflow_view(tx, name, seen)))
 
 
 def _for(caller: Viewer, workflow: dict[str, Any]) -> dict[str, Any]:

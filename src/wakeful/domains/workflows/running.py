@@ -256,7 +256,7 @@ class Attempt:
             state=self._state,
             config=self._workflow.config,
             approval=self._approval,
-            new_id=self._scheduler.new_id,
+            new_id=self._scheduler.host.new_id,
         )
 
     async def _call(self, phase: str, function: Function, *given: Any) -> tuple[HandlerContext, Any]:
@@ -292,7 +292,7 @@ class Attempt:
         except Fenced:
             raise Noop("another node took this run over") from None
         if failure == "logic":
-            registry_of(self._scheduler.kinds).on_code_failed()
+            registry_of(self._scheduler.host.kinds).on_code_failed()
         if failure == "transient" and stored.until is not None:
             raise Defer(from_ms(stored.until), said(error)) from error
         if place == "engine" or failure == "approval" or not isinstance(error, Skip | Noop | Defer | Wait):

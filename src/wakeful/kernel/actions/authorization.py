@@ -81,7 +81,7 @@ def refuse_priority(rights: Rights, options: str, before: JobDef | None) -> None
         raise NotAllowed(message)
 
 
-def refuse_said(tx: Transaction, rights: Rights, kind: str, payload: str, before: JobDef | None) -> None:
+def check_kind_allows(tx: Transaction, rights: Rights, kind: str, payload: str, before: JobDef | None) -> None:
     """What the kind itself has against this caller's payload."""
     if rights.check is not None:
         rights.check(tx, kind, payload, before)
@@ -107,7 +107,7 @@ def refuse_lanes(tx: Transaction, rights: Rights, kinds: Kinds, job: JobDef | Dr
             raise NotAllowed(f"{refusal}: jobs of others are in it.")
 
 
-def refuse_unseen(tx: Transaction, rights: Rights, trigger: Trigger) -> None:
+def check_predecessor(tx: Transaction, rights: Rights, trigger: Trigger) -> None:
     """A job may start only after jobs that its writer can see: when other jobs run is not visible to everyone.
 
     A job that does not exist yet is refused like an invisible one; otherwise the caller could wait for it.
@@ -121,7 +121,7 @@ def refuse_unseen(tx: Transaction, rights: Rights, trigger: Trigger) -> None:
         raise InvalidJob(message) from error
 
 
-def refuse_awaited(tx: Transaction, rights: Rights, name: str) -> None:
+def check_name_not_awaited(tx: Transaction, rights: Rights, name: str) -> None:
     """Refuse a name that jobs of other owners start after: taking it would start them."""
     if rights.owner is None:
         return
@@ -131,14 +131,14 @@ def refuse_awaited(tx: Transaction, rights: Rights, name: str) -> None:
         raise NotAllowed(message)
 
 
-def refuse_unasked(rights: Rights, job: JobDef, options: str) -> None:
+def check_approval_kept(rights: Rights, job: JobDef, options: str) -> None:
     """A caller that is limited to its own jobs cannot remove their approval."""
     if rights.owner is not None and asks(job.options) and not asks(options):
         message = f"{job.name} needs approval before every start; only an operator can change that."
         raise NotAllowed(message)
 
 
-def refuse_shedding(rights: Rights, job: JobDef) -> None:
+def check_may_be_replaced(rights: Rights, job: JobDef) -> None:
     """Nor can it remove or rename them, to create them again under that name."""
     if rights.owner is not None and asks(job.options):
         message = f"{job.name} needs approval before every start; only an operator can remove or rename it. Pause it."
@@ -149,7 +149,7 @@ def asks(options: str) -> bool:
     return from_text(options).approval
 
 
-def refuse_more(tx: Transaction, rights: Rights, size: int, *, jobs: int = 0) -> None:
+def check_quota(tx: Transaction, rights: Rights, size: int, *, jobs: int = 0) -> None:
     """QuotaReached when so many bytes and jobs more are too many for the owner."""
     owned = rights.owned if rights.stored is None else rights.stored
     if owned is None:

@@ -19,16 +19,16 @@ from wakeful.kernel.actions import pausing
 from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.authorization import (
     Rights,
+    check_approval_kept,
+    check_kind_allows,
+    check_may_be_replaced,
+    check_name_not_awaited,
+    check_predecessor,
+    check_quota,
     own_job,
     refuse_admin_kind,
-    refuse_awaited,
     refuse_lanes,
-    refuse_more,
     refuse_priority,
-    refuse_said,
-    refuse_shedding,
-    refuse_unasked,
-    refuse_unseen,
     size_of,
 )
 from wakeful.kernel.actions.drafts import changed_fields, check_payload, from_outside
@@ -112,15 +112,15 @@ def create_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerm
     """A new job under a free name."""
     rights, draft = terms.rights, _allowed(draft, terms.rights, context.declared, None)
     refuse_too_often(draft.trigger, rights.min_interval)
-    refuse_unseen(tx, rights, draft.trigger)
-    refuse_awaited(tx, rights, draft.name)
-    refuse_said(tx, rights, draft.kind, draft.payload, None)
+    check_predecessor(tx, rights, draft.trigger)
+    check_name_not_awaited(tx, rights, draft.name)
+    check_kind_allows(tx, rights, draft.kind, draft.payload, None)
     refuse_lanes(tx, rights, context.declared, draft, None)
     draft = draft._replace(options=_with(draft.options, bounded=True))
     if tx.jobs.by_name(draft.name) is not None:
         message = f"A job named {draft.name!r} already exists: choose another name, or replace it."
         raise JobExists(message)
-    refuse_more(tx, rights, size_of(trigger_text(draft.trigger), draft.payload, draft.options), jobs=1)
+    check_quota(tx, rights, size_of(trigger_text(draft.trigger), draft.payload, draft.options), jobs=1)
     (job_id,) = job_actions.add_jobs(tx, context, [draft], "error", terms.zone)
     if not enabled:
         pausing.disable_job(tx, context, ids.job_text(job_id), own=rights.owned is not None)
@@ -147,14 +147,14 @@ def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, 
     refuse_admin_kind(rights, context.declared, job.kind)
     refuse_proposed(rights, job)
     context.declared.refuse_managed(job)
-    refuse_unasked(rights, job, draft.options)
-    refuse_said(tx, rights, draft.kind, draft.payload, job)
+    check_approval_kept(rights, job, draft.options)
+    check_kind_allows(tx, rights, draft.kind, draft.payload, job)
     refuse_lanes(tx, rights, context.declared, draft, job)
-    refuse_more(tx, rights, size_of(trigger_text(draft.trigger), draft.payload, draft.options) - _size(job))
+    check_quota(tx, rights, size_of(trigger_text(draft.trigger), draft.payload, draft.options) - _size(job))
     bounded = from_text(job.options).bounded
     if _moves(tx, job, draft.trigger, zone):
         refuse_too_often(draft.trigger, rights.min_interval)
-        refuse_unseen(tx, rights, draft.trigger)
+        check_predecessor(tx, rights, draft.trigger)
         bounded = True
     draft = draft._replace(options=_with(draft.options, bounded=bounded), source=job.source)
     job_actions.add_jobs(tx, context, [draft], "update", zone)
@@ -178,7 +178,7 @@ def patch_job(tx: Transaction, context: Context, ref: str, changes: dict[str, An
     if trigger is not None:
         if _moves(tx, job, trigger, zone):
             refuse_too_often(trigger, rights.min_interval)
-            refuse_unseen(tx, rights, trigger)
+            check_predecessor(tx, rights, trigger)
             changes["bounded"] = True
         else:
             del changes["trigger"]
@@ -214,14 +214,14 @@ def _refuse_fields(tx: Transaction, kinds: Kinds, rights: Rights, job: JobDef, f
         options=fields.get("options", job.options),
         trigger=job.trigger if trigger is None else trigger_text(trigger),
     )
-    refuse_unasked(rights, job, changed.options)
+    check_approval_kept(rights, job, changed.options)
     refuse_priority(rights, changed.options, job)
     if changed.name != job.name:
-        refuse_shedding(rights, job)
-        refuse_awaited(tx, rights, changed.name)
-    refuse_said(tx, rights, changed.kind, changed.payload, job)
+        check_may_be_replaced(rights, job)
+        check_name_not_awaited(tx, rights, changed.name)
+    check_kind_allows(tx, rights, changed.kind, changed.payload, job)
     refuse_lanes(tx, rights, kinds, changed, job)
-    refuse_more(tx, rights, _size(changed) - _size(job))
+    check_quota(tx, rights, _size(changed) - _size(job))
 
 
 def _size(job: JobDef) -> int:
@@ -234,7 +234,7 @@ def remove_job(tx: Transaction, context: Context, ref: str, terms: WriteTerms) -
     terms.condition.check(job.name, state)
     refuse_admin_kind(terms.rights, context.declared, job.kind)
     context.declared.refuse_managed(job)
-    refuse_shedding(terms.rights, job)
+    check_may_be_replaced(terms.rights, job)
     refuse_stopped(tx, terms.rights, (job, state))
     origin = origin_of(context, terms.rights)
     removal = partial(job_actions.remove_job, tx, context, ids.job_text(job.id))
@@ -320,8 +320,8 @@ def run_job(tx: Transaction, context: Context, ref: str, payload: Any, rights: R
         kind = context.declared.declared(job.kind)
         payload = from_outside(payload, kind)
         text = check_payload(payload, kind)
-        refuse_said(tx, rights, job.kind, text, job)
-        refuse_more(tx, rights, len(text))
+        check_kind_allows(tx, rights, job.kind, text, job)
+        check_quota(tx, rights, len(text))
     run_id = run_actions.run_now(tx, context, ids.job_text(job.id), payload)
     _note(tx, _alone(context, rights), "run", job.id, run_id)
     return _run(tx, run_id)
@@ -331,7 +331,7 @@ def retry_run(tx: Transaction, context: Context, run_id: int, rights: Rights) ->
     ensure_own_run(tx, run_id, rights)
     refuse_stopped(tx, rights, find_run(tx, run_id)[:2])
     given = tx.runs.details_of([run_id]).get(run_id)
-    refuse_more(tx, rights, len(given.payload or "") if given is not None else 0)
+    check_quota(tx, rights, len(given.payload or "") if given is not None else 0)
     again = run_actions.retry_run(tx, context, run_id)
     return _noted(tx, context, rights, "retry", again)
 

@@ -26,7 +26,7 @@ from wakeful.kernel.hooks import Draft
 from wakeful.kernel.model.job import Job, job_view
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, Result
-from wakeful.kernel.rules.passing import MERGED, REMOVED, Passed, let_old_pass, let_pass, why_waiting
+from wakeful.kernel.rules.passing import MERGED, REMOVED, Passed, skip_old_slots, skip_slots, why_waiting
 from wakeful.kernel.rules.policy import (
     Next,
     add_note,
@@ -230,7 +230,7 @@ def _changed(
     if changed.trigger != job.trigger:
         tx.stretches.retire_trigger(job.id, job.trigger, tx.now)
         kept_slot = keep_due and is_due(before, tx.now)
-        state, found = _let_old_pass(job, state, tx.now, kept_slot=kept_slot)
+        state, found = _skip_old_slots(job, state, tx.now, kept_slot=kept_slot)
         passed += found
         state = _retime(context, changed, state._replace(slot_runs=0), tx.now)
         if kept_slot:
@@ -242,12 +242,12 @@ def _changed(
     return changed, state
 
 
-def _let_old_pass(job: JobDef, state: JobState, now: int, *, kept_slot: bool) -> tuple[JobState, tuple[Passed, ...]]:
+def _skip_old_slots(job: JobDef, state: JobState, now: int, *, kept_slot: bool) -> tuple[JobState, tuple[Passed, ...]]:
     """What came up to now and has not run belongs to the old trigger; `kept_slot`: but the first of it is still run."""
     if not kept_slot:
-        return let_old_pass(job.trigger, state, now)
+        return skip_old_slots(job.trigger, state, now)
     begin = max(state.counted_to, state.slot or 0)
-    return let_pass(job.trigger, state._replace(counted_to=begin, slot=None), now, MERGED)
+    return skip_slots(job.trigger, state._replace(counted_to=begin, slot=None), now, MERGED)
 
 
 def _named(job: JobDef) -> tuple[str, str, str]:
@@ -321,7 +321,7 @@ def remove_job(tx: Transaction, context: Context, ref: str) -> int:
         if run.status == "waiting" and run.phase == APPROVAL:  # no question is left about what is gone
             settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error=GONE))])
     state = tx.jobs.states([job.id])[job.id]
-    state, passed = let_pass(job.trigger, state, tx.now, why_waiting(state, REMOVED))
+    state, passed = skip_slots(job.trigger, state, tx.now, why_waiting(state, REMOVED))
     keep_passed(tx, passed)
     tx.jobs.define(job._replace(removed_at=tx.now, updated_at=tx.now))
     tx.jobs.save(

@@ -14,7 +14,7 @@ from wakeful.kernel.engine.proposed import end_proposal, open_proposal
 from wakeful.kernel.engine.requeue import requeue_unreserved
 from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.rules.outcome import Result
-from wakeful.kernel.rules.passing import BACKING_OFF, DISABLED, PAUSED, REPLACED, Passed, let_pass, why_waiting
+from wakeful.kernel.rules.passing import BACKING_OFF, DISABLED, PAUSED, REPLACED, Passed, skip_slots, why_waiting
 from wakeful.kernel.rules.pending import BY_HAND, FROM_OUTSIDE
 from wakeful.kernel.rules.policy import Next, add_note, alarm, next_start, pause_note, thinned_note, trigger_of
 from wakeful.store.interface import Transaction
@@ -62,7 +62,7 @@ def disable_job(tx: Transaction, context: Context, ref: str, *, own: bool = Fals
     note_stops(tx, [(job, state)], own=own)
     state = _without_pending(tx, context, (job, state), "the job was disabled", keep=())
     close_alerts(tx, context, (*UNSERVED, "missed"), [job.id], "the job was disabled")
-    state, passed = let_pass(job.trigger, state, tx.now, why_waiting(state, DISABLED))
+    state, passed = skip_slots(job.trigger, state, tx.now, why_waiting(state, DISABLED))
     keep_passed(tx, passed)
     waited = state.parked is not None
     state = state._replace(enabled=0, ended_at=None, next_at=None, slot=None, parked=None, ready_at=None)
@@ -78,7 +78,7 @@ def enable_job(tx: Transaction, context: Context, ref: str) -> None:
     if state.enabled:
         return
     if state.paused:
-        state, passed = let_pass(job.trigger, state, tx.now, why_waiting(state, DISABLED))
+        state, passed = skip_slots(job.trigger, state, tx.now, why_waiting(state, DISABLED))
         keep_passed(tx, passed)
         tx.jobs.save([state._replace(enabled=1, ended_at=None, errors=0, crashes=0, failing_since=None)])
     else:
@@ -147,7 +147,7 @@ def _paused(job: JobDef, state: JobState, note: str | None, now: int, passed: li
     if not state.paused:  # from here on, what passes is counted when it is resumed
         ahead = state.run_id is None and state.enabled and state.slot is not None and state.slot > now
         if not ahead:
-            state, found = let_pass(job.trigger, state, now, why_waiting(state, PAUSED))
+            state, found = skip_slots(job.trigger, state, now, why_waiting(state, PAUSED))
             passed += found
         counted_to = max(state.counted_to, now)
     # One copy: many jobs are paused together.
@@ -191,7 +191,7 @@ def _resumed(tx: Transaction, context: Context, job: JobDef, state: JobState, pa
     if stopped or state.run_id is None:
         fate = why_waiting(state, BACKING_OFF if state.backoff_until is not None else REPLACED)
         found: tuple[Passed, ...]
-        state, found = let_pass(job.trigger, state, tx.now, fate)
+        state, found = skip_slots(job.trigger, state, tx.now, fate)
     else:
         found = ()
     notes = add_note(None, thinned_note(trigger))

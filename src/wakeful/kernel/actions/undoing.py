@@ -15,11 +15,11 @@ from wakeful.errors import ActionNotFound, CannotUndo, InvalidJob, NotAllowed
 from wakeful.kernel.actions import holding
 from wakeful.kernel.actions.authorization import (
     Rights,
+    check_name_not_awaited,
+    check_predecessor,
+    check_quota,
     refuse_admin_kind,
-    refuse_awaited,
     refuse_lanes,
-    refuse_more,
-    refuse_unseen,
     size_of,
 )
 from wakeful.kernel.actions.chaining import chain
@@ -32,13 +32,13 @@ from wakeful.kernel.engine.alerts import reopen_alert
 from wakeful.kernel.engine.ending import drop_runs, queue_runs
 from wakeful.kernel.engine.lane_sizes import enter_lanes
 from wakeful.kernel.engine.stretches import keep_passed, take_back
-from wakeful.kernel.rules.passing import DISABLED, PAUSED, REMOVED, Passed, let_pass, why_waiting
+from wakeful.kernel.rules.passing import DISABLED, PAUSED, REMOVED, Passed, skip_slots, why_waiting
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.undoing import (
     FINAL,
     TAKEN_BACK_BY,
     UNDO_MS,
-    Standing,
+    Values,
     brought_back,
     changed_since,
     only_enabled,
@@ -130,6 +130,7 @@ class _Undo:
         self.events: list[dict[str, object]] = []
         self.stopped: list[JobDef] = []
         self.resumed: list[JobDef] = []
+        self.reopened: list[int] = []
         self.stirred = False
 
     def finish(self) -> None:
@@ -142,9 +143,12 @@ class _Undo:
             hook = self.context.declared.declared(job.kind).resumed
             if hook is not None:
                 hook(self.tx, self.context, job)
+        for alert_id in self.reopened:  # whose messages say how the jobs are from here on
+            reopen_alert(self.tx, self.context, alert_id)
         if self.events:
             self.tx.events.emit("job", *self.events)
-        self.changed, self.passed, self.events, self.resumed, self.stopped = [], [], [], [], []
+        self.changed, self.passed, self.events = [], [], []
+        self.resumed, self.stopped, self.reopened = [], [], []
 
     def _state_of(self, row: ActionRow) -> JobState | None:
         """How a job stands; read again where bringing it back, or one before it, may start or end others."""
@@ -179,18 +183,18 @@ class _Undo:
         else:
             self.kept[row.name] = why
 
-    def _unsee(self, row: ActionRow, left: Standing) -> str | None:
+    def _unsee(self, row: ActionRow, left: Values) -> str | None:
         done = self.tx.alerts.unack(row.subject, left["acked_at"])
         return None if done else f"{row.name} is over, or was acknowledged again since: left as it is"
 
-    def _wake(self, row: ActionRow, before: Standing, left: Standing) -> str | None:
+    def _wake(self, row: ActionRow, before: Values, left: Values) -> str | None:
         if OF_JOB in left:
             done = self.tx.alerts.unsnooze_job(row.subject, left[OF_JOB], before[OF_JOB])
         else:
             done = self.tx.alerts.unsnooze(row.subject, left[UNTIL], before[UNTIL])
         return None if done else f"{row.name} is over, or was snoozed or announced since: left as it is"
 
-    def _bring_back(self, row: ActionRow, before: Standing, left: Standing) -> str | None:
+    def _bring_back(self, row: ActionRow, before: Values, left: Values) -> str | None:
         job, state = self.jobs.get(row.subject), self._state_of(row)
         if job is None or state is None:
             return f"there is no job {row.name} any more"
@@ -213,7 +217,7 @@ class _Undo:
             after = after._replace(counted_to=min(after.counted_to, counted_to))
         else:
             fate = REMOVED if row.what == "remove" else why_waiting(state, PAUSED if after.paused else DISABLED)
-            counted, passed = let_pass(job.trigger, state, self.tx.now, fate)
+            counted, passed = skip_slots(job.trigger, state, self.tx.now, fate)
             self.passed += passed
             after = after._replace(counted_to=counted.counted_to)
         self.changed.append(after)
@@ -226,13 +230,11 @@ class _Undo:
             self.finish()
             chain(self.tx, job)
             enter_lanes(self.tx, [job])
-        closed = set(before.get("alerts") or ()) - set(left.get("alerts") or ())
-        for alert_id in sorted(closed):
-            reopen_alert(self.tx, self.context, alert_id)
+        self.reopened += sorted(set(before.get("alerts") or ()) - set(left.get("alerts") or ()))
         self.events.append(job_event(_event(row.what, after), job))
         return None
 
-    def _against(self, row: ActionRow, job: JobDef, state: JobState, left: Standing) -> str | None:
+    def _against(self, row: ActionRow, job: JobDef, state: JobState, left: Values) -> str | None:
         """What stands against it: a change since, or a name that is taken."""
         later = self.newer.get(row.subject)
         if later is not None and not only_enabled(later.before, later.after):
@@ -243,17 +245,17 @@ class _Undo:
         if row.what != "remove":
             return stopped_by_others(self.tx, self.rights, [(job, state)]).get(job.id)
         try:  # what holds for a new job holds for one that comes back
-            refuse_awaited(self.tx, self.rights, job.name)
-            refuse_unseen(self.tx, self.rights, trigger_of(job.trigger))
+            check_name_not_awaited(self.tx, self.rights, job.name)
+            check_predecessor(self.tx, self.rights, trigger_of(job.trigger))
             refuse_lanes(self.tx, self.rights, self.context.declared, job, None)
         except (NotAllowed, InvalidJob) as error:
             return f"{job.name}: {error}"
         refuse_admin_kind(self.rights, self.context.declared, job.kind)
-        refuse_more(self.tx, self.rights, size_of(job.trigger, job.payload, job.options), jobs=1)
+        check_quota(self.tx, self.rights, size_of(job.trigger, job.payload, job.options), jobs=1)
         taken = self.tx.jobs.by_name(job.name)
         return f"another job is named {job.name} by now: rename that one first" if taken is not None else None
 
-    def _with_starts(self, job: JobDef, state: JobState, before: Standing, left: Standing) -> JobState:
+    def _with_starts(self, job: JobDef, state: JobState, before: Values, left: Values) -> JobState:
         """Queue again what the action ended before it could start, and end what it queued."""
         tx, had, has = self.tx, list(before.get("queued") or ()), set(left.get("queued") or ())
         if not had and not has:

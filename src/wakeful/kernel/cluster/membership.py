@@ -21,7 +21,7 @@ from wakeful.kernel.engine.recovery import Recovered, crash_all
 from wakeful.kernel.engine.requeue import requeue_served
 from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.kernel.rules.parking import serves
-from wakeful.store.presence import myself, surely_gone
+from wakeful.store.process_identity import is_dead, myself
 from wakeful.store.records import NodeRow
 from wakeful.store.schema_version import known_schemas
 from wakeful.version import __version__
@@ -154,7 +154,7 @@ def earlier_lives(tx: Transaction, context: Context, name: str) -> list[NodeRow]
     """The incarnations of that name that ended without signing off; StoreLocked if one of them is alive."""
     now, found = tx.facts.database_now(), tx.members.earlier(name)
     for node in found:
-        if now - node.seen_at < context.lease.lease_ms and not surely_gone(node.id, json.loads(node.details)):
+        if now - node.seen_at < context.lease.lease_ms and not is_dead(node.id, json.loads(node.details)):
             ago = f"{(now - node.seen_at) / 1000:.0f} s ago"
             message = f"A node named {name} is alive (seen {ago}): use another name."
             raise StoreLocked(message)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from wakeful.kernel.cluster.heartbeat import Heartbeat
 from wakeful.kernel.cluster.membership import Beat, Lease, PeerObserver, beat, take_over_silent
 from wakeful.kernel.rules.lease_times import LeaseTimes
-from wakeful.store import presence
+from wakeful.store import process_identity
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -45,8 +45,8 @@ class NodeLease:
 
     def enter(self, node_id: int) -> None:
         """The node is about to join under that id; `end` takes it back."""
-        presence.leave(self._node_id)
-        presence.enter(node_id)
+        process_identity.leave(self._node_id)
+        process_identity.enter(node_id)
         self._node_id = node_id
 
     def begin(self, node_id: int, wake: Callable[[], None]) -> None:
@@ -73,7 +73,7 @@ class NodeLease:
 
     def end(self) -> None:
         """No further beat: this process does not run the node any more."""
-        presence.leave(self._node_id)
+        process_identity.leave(self._node_id)
         if self._heartbeat is not None:
             self._heartbeat.stop()
             self._heartbeat = None

@@ -23,7 +23,7 @@ from wakeful.kernel.hooks import Refused
 from wakeful.kernel.rules.limits import BELOW, limit_words, too_often
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.parking import HOLD, is_lane
-from wakeful.kernel.rules.passing import BACKING_OFF, BELOW_FLOOR, MERGED, Passed, let_pass
+from wakeful.kernel.rules.passing import BACKING_OFF, BELOW_FLOOR, MERGED, Passed, skip_slots
 from wakeful.kernel.rules.passing import MISSED as LOST
 from wakeful.kernel.rules.pending import (
     FROM_OUTSIDE,
@@ -260,19 +260,19 @@ class Claim:
         trigger, options = trigger_of(job.trigger), from_text(job.options)
         due = due_slot(trigger, options, state, now)
         if due.slot is not None and was_started(self._tx, job, state, due.slot):
-            self._let_go(job, state, 0, MERGED)
+            self._skip(job, state, 0, MERGED)
             return
         if due.slot is None:
             self._lose(job, state, due.passed)
             return
         if options.bounded and too_often(trigger, self._context.min_interval):
             self._skips.append(SkipRow(job.id, BELOW, 1, now, limit_words(self._context.min_interval or 0)))
-            self._let_go(job, state, due.passed, BELOW)
+            self._skip(job, state, due.passed, BELOW)
             return
         lanes = self._admission.admit(job, options, state)
         if isinstance(lanes, Refused):
             if self._admission.refuse(state, lanes):
-                self._let_go(job, state, due.passed, lanes.reason, lanes.detail or lanes.reason)
+                self._skip(job, state, due.passed, lanes.reason, lanes.detail or lanes.reason)
             return
         if lanes is None:
             return
@@ -333,27 +333,27 @@ class Claim:
         held = any(skip.reason == HELD and skip.last_at >= since for skip in self._tx.skips.of(job.id))
         if not held:
             self._missed.append(Late(job.id, job.name, since))
-        self._let_go(job, state, passed, HELD if held else LOST)
+        self._skip(job, state, passed, HELD if held else LOST)
 
     def _counted(self, job: JobDef, state: JobState, due: Due, slot: int) -> JobState:
         """With what passed before the slot that is run; most starts have nothing before them, and only compare."""
         if due.passed:
-            return self._let_pass(job, state, slot - 1, BACKING_OFF if due.why == BACKING_OFF else MERGED)
+            return self._skip_slots(job, state, slot - 1, BACKING_OFF if due.why == BACKING_OFF else MERGED)
         last = state.last_slot
         close = last is not None and last < slot and last != state.counted_to < last + FLOOR_MS
         if close:  # its trigger was changed just after a start, or so that it has a slot just after one that was run
-            return self._let_pass(job, state._replace(slot=None), slot - 1, BELOW_FLOOR)._replace(slot=state.slot)
+            return self._skip_slots(job, state._replace(slot=None), slot - 1, BELOW_FLOOR)._replace(slot=state.slot)
         return state
 
-    def _let_pass(self, job: JobDef, state: JobState, until: int, fate: str) -> JobState:
-        state, passed = let_pass(job.trigger, state, until, fate)
+    def _skip_slots(self, job: JobDef, state: JobState, until: int, fate: str) -> JobState:
+        state, passed = skip_slots(job.trigger, state, until, fate)
         self._passes += passed
         return state
 
-    def _let_go(self, job: JobDef, state: JobState, passed: int, fate: str, why: str = MISSED) -> None:
+    def _skip(self, job: JobDef, state: JobState, passed: int, fate: str, why: str = MISSED) -> None:
         now, trigger = self._tx.now, trigger_of(job.trigger)
         if passed or fate != MERGED:  # else its slot was run
-            state = self._let_pass(job, state, now, fate)
+            state = self._skip_slots(job, state, now, fate)
         state = state._replace(missed=state.missed + passed, ready_at=None, parked=None, backoff_until=None)
         if trigger.type == "once":
             self._states.append(end(state, why, now))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.rules.options import from_text
-from wakeful.kernel.rules.passing import BACKING_OFF, CLOCK_SET, let_pass
+from wakeful.kernel.rules.passing import BACKING_OFF, CLOCK_SET, skip_slots
 from wakeful.kernel.rules.policy import alarm, armed_to_replace, begin_now, next_start, trigger_of, trigger_text
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState
@@ -141,7 +141,7 @@ def _with_slot(tx: Transaction, context: Context, job: JobDef, state: JobState, 
     held = state.backoff_until - step.of(state.last_run_id) if state.backoff_until is not None else None
     at = max(coming.at, held) if held is not None else coming.at
     if not trigger.relative and state.slot is not None and state.slot <= now:
-        state, passed = let_pass(job.trigger, state, now, BACKING_OFF if held is not None else CLOCK_SET)
+        state, passed = skip_slots(job.trigger, state, now, BACKING_OFF if held is not None else CLOCK_SET)
         keep_passed(tx, passed)
     state = state._replace(slot=coming.slot, next_at=at, backoff_until=held)
     rearmed = context.declared.declared(job.kind).rearmed

@@ -21,7 +21,7 @@ from wakeful.kernel.engine.turn import Ended, from_report, settle_all, succeeded
 from wakeful.kernel.rules.options import OptionValues, from_text
 from wakeful.kernel.rules.outcome import GOES_ON, Result, past_limit
 from wakeful.kernel.rules.parking import is_lane
-from wakeful.kernel.rules.passing import MERGED, MISSED, Passed, came_meanwhile, let_pass
+from wakeful.kernel.rules.passing import MERGED, MISSED, Passed, came_meanwhile, skip_slots
 from wakeful.kernel.rules.pending import BY_HAND
 from wakeful.kernel.rules.policy import (
     FLOOR_MS,
@@ -178,7 +178,7 @@ def crash(
         else:
             coming = next_start(trigger, state, now, context.rng.random())
             missed = count_passed(trigger, max(run.slot or 0, state.last_slot or 0), now) if state.last_slot else 0
-            state, passed = let_pass(job.trigger, state, now, _fate_of_passed(trigger, options, state, now))
+            state, passed = skip_slots(job.trigger, state, now, _fate_of_passed(trigger, options, state, now))
             state = state._replace(slot=coming.slot, next_at=coming.at, missed=state.missed + missed)
             ended = coming.ended
     alerts: tuple[AlertChange, ...] = ()

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.kernel.rules.passing import MISSED, Passed, has_grid, is_grid
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.kernel.rules.reigns import Reigns, has_slot, members_of
+from wakeful.kernel.rules.trigger_history import TriggerHistory, has_slot, members_of
 from wakeful.store.stretches import RAN, Around, Span, Stretch
 
 if TYPE_CHECKING:
@@ -111,10 +111,10 @@ def keep_passed(tx: Transaction, passes: Sequence[Passed]) -> None:
     new: dict[_Kept, list[Stretch]] = defaultdict(list)
     triggers: dict[_Kept, str] = {}
     for item in passes:
-        reigns = Reigns(past.get(item.job_id, ()), item.trigger)
-        key = _Kept(item.job_id, item.fate, reigns.key_at(item.first_slot))
+        history = TriggerHistory(past.get(item.job_id, ()), item.trigger)
+        key = _Kept(item.job_id, item.fate, history.key_at(item.first_slot))
         new[key].append(Stretch(item.job_id, item.fate, item.first_slot, item.last_slot, item.slots, key.since))
-        triggers[key] = reigns.trigger_at(item.first_slot)
+        triggers[key] = history.trigger_at(item.first_slot)
     known: dict[_Kept, list[Stretch]] = defaultdict(list)
     for stretch in tx.stretches.near([_around(key, items, triggers[key]) for key, items in new.items()]):
         known[_Kept(stretch.job_id, stretch.fate, stretch.since)].append(stretch)
@@ -154,21 +154,21 @@ def _on_grid(grid: Trigger, *slots: int) -> bool:
 
 def take_back(tx: Transaction, job: JobDef, slot: int) -> int:
     """Take back that this slot and later ones have passed; returns the time up to which all others have."""
-    reigns = Reigns(tx.stretches.past_triggers(job.id), job.trigger)
-    current = reigns.key_at(LATEST)
+    history = TriggerHistory(tx.stretches.past_triggers(job.id), job.trigger)
+    current = history.key_at(LATEST)
     old, new = list[Stretch](), list[Stretch]()
     for stretch in tx.stretches.within(job.id, Span(slot - 1, LATEST)):
         earlier = stretch.since != current  # its trigger was replaced: what passed then has passed
-        if stretch.fate == RAN or (earlier and not has_slot(stretch, slot, reigns)):
+        if stretch.fate == RAN or (earlier and not has_slot(stretch, slot, history)):
             continue
-        slots = members_of(stretch, reigns.trigger_behind(stretch)) or []
+        slots = members_of(stretch, history.trigger_behind(stretch)) or []
         left = [member for member in slots if member < slot or (earlier and member > slot)]
         old.append(stretch)
         if left:
             whole = stretch._replace(last_slot=left[-1], slots=len(left))
             new.append(whole if stretch.pattern is None and left[-1] < slot else stretch.of_slots(left))
     tx.stretches.replace(old, new)
-    return max(slot - 1, reigns.current_since())
+    return max(slot - 1, history.current_since())
 
 
 def keep_slots(tx: Transaction, runs: Sequence[RunRow]) -> None:
@@ -180,13 +180,13 @@ def keep_slots(tx: Transaction, runs: Sequence[RunRow]) -> None:
     tx.jobs.states(job_ids)  # locks what is known of these jobs' slots
     jobs = tx.jobs.definitions(job_ids)
     past = tx.stretches.past_triggers_of(job_ids)
-    reigns = {job_id: Reigns(past.get(job_id, ()), job.trigger) for job_id, job in jobs.items()}
-    keep_passed(tx, [_pruned(run, reigns[run.job_id]) for run in firsts if run.job_id in reigns])
+    history = {job_id: TriggerHistory(past.get(job_id, ()), job.trigger) for job_id, job in jobs.items()}
+    keep_passed(tx, [_pruned(run, history[run.job_id]) for run in firsts if run.job_id in history])
 
 
-def _pruned(run: RunRow, reigns: Reigns) -> Passed:
+def _pruned(run: RunRow, history: TriggerHistory) -> Passed:
     slot = run.slot or 0
-    return Passed(run.job_id, RAN if run.started_at is not None else MISSED, slot, slot, 1, reigns.trigger_at(slot))
+    return Passed(run.job_id, RAN if run.started_at is not None else MISSED, slot, slot, 1, history.trigger_at(slot))
 
 
 def was_started(tx: Transaction, job: JobDef, state: JobState, slot: int) -> bool:
@@ -203,5 +203,5 @@ def was_run(tx: Transaction, job_id: int, trigger: str, slot: int) -> bool:
     found = tx.stretches.covering(job_id, slot, RAN)
     if not found:
         return False
-    reigns = Reigns(tx.stretches.past_triggers(job_id), trigger)
-    return any(has_slot(stretch, slot, reigns) for stretch in found)
+    history = TriggerHistory(tx.stretches.past_triggers(job_id), trigger)
+    return any(has_slot(stretch, slot, history) for stretch in found)

@@ -24,7 +24,7 @@ from wakeful.kernel.rules.pending import is_deferred
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.settle import Settled, settle
 from wakeful.store.interface import Transaction
-from wakeful.store.records import JobDef, JobState, RunRow, Standing
+from wakeful.store.records import JobDef, JobState, NodeState, RunRow
 from wakeful.store.reports import Report
 
 GONE = "the job was removed"
@@ -58,7 +58,7 @@ class TurnResult(NamedTuple):
 
 def turn(tx: Transaction, context: Context, ended: Sequence[Ended], limit: int, *, requeue: bool = False) -> TurnResult:
     """Settle `ended`, then claim at most `limit`; `requeue`: also of what others left for a node such as this one."""
-    standing, due = Standing(parked=True), None
+    standing, due = NodeState(parked=True), None
     if limit and not tx.exclusive:
         # The node's row is locked before anything else: a node that takes over locks it first too, so there is no
         # deadlock.

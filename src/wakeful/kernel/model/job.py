@@ -10,8 +10,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
+from wakeful.kernel.model.explanations import STARTED_WHEN, WATCHED
 from wakeful.kernel.model.run import Run, moment, wire
-from wakeful.kernel.model.stories import STARTED_WHEN, WATCHED
 from wakeful.kernel.rules import options as job_options
 from wakeful.kernel.rules.limits import too_often
 from wakeful.kernel.rules.policy import next_start, trigger_of, upcoming_starts

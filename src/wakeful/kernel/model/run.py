@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
+from wakeful.kernel.model.explanations import PHASES, STEPS
 from wakeful.kernel.model.outgoing import Outbox, with_deliveries
-from wakeful.kernel.model.stories import PHASES, STEPS
 from wakeful.kernel.rules.approval import ABOUT, APPROVED, approvals
 from wakeful.kernel.rules.outcome import GOES_ON
 from wakeful.store.records import RunDetails, RunRow

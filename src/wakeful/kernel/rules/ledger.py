@@ -27,7 +27,7 @@ from wakeful.kernel.rules.passing import (
     why_waiting,
 )
 from wakeful.kernel.rules.policy import FLOOR_MS, trigger_of, used_up
-from wakeful.kernel.rules.reigns import Reigns, members_of
+from wakeful.kernel.rules.trigger_history import TriggerHistory, members_of
 from wakeful.store.records import JobState
 from wakeful.store.stretches import RAN, Span, Stretch
 from wakeful.triggers import Once
@@ -66,7 +66,7 @@ class Account(NamedTuple):
     """What a ledger is made from, for one job."""
 
     state: JobState
-    reigns: Reigns
+    history: TriggerHistory
     trigger: str
     created_at: int
     span: Span  # the requested span; it ends now or before
@@ -174,7 +174,7 @@ def quick_sums(account: Account, counted: Counted) -> Sums | None:
     found = _accounted(account, counted)
     if found is None:
         return None
-    parts = account.reigns.parts(account.span)
+    parts = account.history.parts(account.span)
     grids = [is_grid(trigger) for trigger, _ in parts]
     if not all(grids):
         twice = is_once(account.trigger) and found.total() > 1  # it was passed over, and came again
@@ -186,7 +186,7 @@ def due_slots(account: Account) -> int:
     """How many slots the triggers of an account had in its span; none where they have no grid."""
     return sum(
         _count(trigger, max(part.after, account.created_at), part.until)
-        for trigger, part in account.reigns.parts(account.span)
+        for trigger, part in account.history.parts(account.span)
         if is_grid(trigger)
     )
 
@@ -218,7 +218,7 @@ def _slots_in(stretch: Stretch, account: Account) -> int | None:
     span, listed = account.span, stretch.listed()
     if listed is not None:
         return sum(span.after < slot <= span.until for slot in listed)
-    text = account.reigns.trigger_behind(stretch)
+    text = account.history.trigger_behind(stretch)
     if not is_grid(text):
         return None
     return _count(text, max(stretch.first_slot - 1, span.after), min(stretch.last_slot, span.until))
@@ -251,12 +251,12 @@ def list_slots(account: Account, runs: Iterable[SlotRun], stretches: Sequence[St
     span, unlisted = account.span, Sums()
     fates = {
         slot: UNACCOUNTED
-        for trigger, part in account.reigns.parts(span)
+        for trigger, part in account.history.parts(span)
         if is_grid(trigger)
         for slot in _slots(trigger, Span(max(part.after, account.created_at), part.until))
     }
     for stretch in sorted(stretches, key=lambda item: item.fate == RAN):
-        slots = members_of(stretch, account.reigns.trigger_behind(stretch))
+        slots = members_of(stretch, account.history.trigger_behind(stretch))
         if slots is None:
             unlisted[fate_of(stretch.fate)] += stretch.slots
         else:

@@ -65,7 +65,7 @@ def came_meanwhile(trigger: Trigger, state: JobState, now: int) -> int | None:
     return slot if slot is not None and slot <= now else None
 
 
-def let_pass(text: str, state: JobState, until: int, fate: str) -> tuple[JobState, tuple[Passed, ...]]:
+def skip_slots(text: str, state: JobState, until: int, fate: str) -> tuple[JobState, tuple[Passed, ...]]:
     """The state with all slots up to a moment accounted for, and those that passed for this reason."""
     trigger = trigger_of(text)
     if trigger.type == "once" and fate in _WAITS:
@@ -81,13 +81,13 @@ def let_pass(text: str, state: JobState, until: int, fate: str) -> tuple[JobStat
     return state._replace(counted_to=max(state.counted_to, until)), tuple(passes)
 
 
-def let_old_pass(text: str, state: JobState, now: int) -> tuple[JobState, tuple[Passed, ...]]:
+def skip_old_slots(text: str, state: JobState, now: int) -> tuple[JobState, tuple[Passed, ...]]:
     """The same, when another trigger replaces this one: what counts from now on is that one's.
 
     A one-shot that is stopped has waited for the end of that, and waits no longer.
     """
     fate, trigger = why_waiting(state, REPLACED), trigger_of(text)
-    state, passed = let_pass(text, state, now, fate)
+    state, passed = skip_slots(text, state, now, fate)
     stopped = fate in (PAUSED, DISABLED)
     if isinstance(trigger, Once) and stopped and trigger.at_ms <= now and state.last_slot != trigger.at_ms:
         passed = (Passed(state.job_id, fate, trigger.at_ms, trigger.at_ms, 1, text),)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from wakeful.kernel.rules.limits import limit_words
 from wakeful.kernel.rules.options import OptionValues
-from wakeful.kernel.rules.passing import BACKING_OFF, MERGED, MISSED, Passed, came_meanwhile, has_grid, let_pass
+from wakeful.kernel.rules.passing import BACKING_OFF, MERGED, MISSED, Passed, came_meanwhile, has_grid, skip_slots
 from wakeful.kernel.rules.policy import (
     LATE_MS,
     Next,
@@ -80,7 +80,7 @@ def instead_of_catching_up(
     before = (state.slot or 0) - 1
     passed = count_passed(trigger, before, now)
     latest = trigger.latest_slot(before, now) or state.last_slot
-    state, passes = let_pass(text, state, now, MERGED if catches_up(options, latest or 0, now) else MISSED)
+    state, passes = skip_slots(text, state, now, MERGED if catches_up(options, latest or 0, now) else MISSED)
     return state._replace(slot=None, next_at=None, last_slot=latest, missed=state.missed + passed), passes
 
 
@@ -89,7 +89,7 @@ def after_backing_off(text: str, state: JobState, now: int) -> tuple[JobState, t
     waits = state.backoff_until is not None and state.slot is not None and state.slot <= now
     if not waits or not has_grid(trigger_of(text)):
         return state, ()
-    state, passes = let_pass(text, state, now, BACKING_OFF)
+    state, passes = skip_slots(text, state, now, BACKING_OFF)
     missed = state.missed + sum(one.slots for one in passes)
     return state._replace(slot=None, next_at=None, missed=missed), passes
 

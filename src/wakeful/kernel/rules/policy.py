@@ -119,7 +119,7 @@ def upcoming_starts(trigger: Trigger, options: OptionValues, state: JobState, no
     coming = Next(state.slot, state.next_at)
     if state.run_id is not None and state.next_at is None:
         coming = next_start(trigger, state, now, 0.0, completed=now)
-    elif _is_let_go(trigger, options, state, now):
+    elif _is_skipped(trigger, options, state, now):
         state = state._replace(last_slot=max(state.slot or 0, state.last_slot or 0), last_run_at=now)
         coming = next_start(trigger, state, now, 0.0, completed=now)
     while coming.slot is not None and coming.at is not None:
@@ -129,7 +129,7 @@ def upcoming_starts(trigger: Trigger, options: OptionValues, state: JobState, no
         coming = next_start(trigger, state, at, 0.0, completed=at)
 
 
-def _is_let_go(trigger: Trigger, options: OptionValues, state: JobState, now: int) -> bool:
+def _is_skipped(trigger: Trigger, options: OptionValues, state: JobState, now: int) -> bool:
     """Whether the slot the job is armed for has passed, and will not be caught up."""
     if state.slot is None or state.next_at is None or state.next_at > now:
         return False

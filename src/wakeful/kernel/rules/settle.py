@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, GOES_ON, WAITING, Result
-from wakeful.kernel.rules.passing import ALREADY_RUNNING, MERGED, Passed, let_pass
+from wakeful.kernel.rules.passing import ALREADY_RUNNING, MERGED, Passed, skip_slots
 from wakeful.kernel.rules.pending import BY_HAND, RETRY
 from wakeful.kernel.rules.policy import (
     FLOOR_MS,
@@ -337,10 +337,10 @@ def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float) -> _
         missed = count_passed(trigger, since, now) if since else 0
         if missed and options.overlap != "skip" and not used_up(trigger, state):
             latest = trigger.latest_slot(since, now) or now
-            state, passed = let_pass(job.trigger, state, latest - 1, MERGED)
+            state, passed = skip_slots(job.trigger, state, latest - 1, MERGED)
             return _Plan(latest, now, missed - 1, passed=passed, counted_to=state.counted_to)
         if missed:  # slots that came while the job itself was running
-            state, passed = let_pass(job.trigger, state, now, ALREADY_RUNNING)
+            state, passed = skip_slots(job.trigger, state, now, ALREADY_RUNNING)
             skips = (SkipRow(state.job_id, ALREADY_RUNNING, missed, now, None),)
     if _keeps(trigger, state, now) and state.backoff_until is None:
         return _Plan(state.slot, state.next_at)

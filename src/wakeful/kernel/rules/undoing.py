@@ -30,7 +30,7 @@ FIELDS = (*KEPT, "removed")
 MORE = ("queued", "alerts")  # what few jobs have: runs that wait to be started, and open alerts
 _OF_ERRORS = ("errors", "crashes", "failing_since", "backoff_until")
 
-Standing = Mapping[str, Any]
+Values = Mapping[str, Any]
 """An earlier state of a job: the fields above, when it was `removed`, its `queued` runs and open `alerts`, if any."""
 
 
@@ -44,12 +44,12 @@ def standing_of(state: JobState, removed_at: int | None) -> dict[str, Any]:
     return dict(zip(FIELDS, values_of(state, removed_at), strict=True))
 
 
-def only_enabled(before: Standing, after: Standing) -> bool:
+def only_enabled(before: Values, after: Values) -> bool:
     """Whether a later action enabled a job and nothing else: a pause from before stands, and can be undone."""
     return (before.get("enabled"), after.get("enabled")) == (0, 1) and "paused" not in after and "removed" not in after
 
 
-def changed_since(now: Standing, left: Standing, before: Standing) -> str | None:
+def changed_since(now: Values, left: Values, before: Values) -> str | None:
     """How the job stands otherwise than the action left it; None when it does not, or was enabled beside the action."""
     if now["removed"] != left["removed"]:
         return "was removed" if now["removed"] is not None else "was restored"
@@ -60,9 +60,7 @@ def changed_since(now: Standing, left: Standing, before: Standing) -> str | None
     return None
 
 
-def brought_back(
-    trigger: Trigger, state: JobState, action: tuple[Standing, Standing], now: int, rand: float
-) -> JobState:
+def brought_back(trigger: Trigger, state: JobState, action: tuple[Values, Values], now: int, rand: float) -> JobState:
     """The state the job returns to. Its slot is the one it had, though its time may have passed: then it is due.
 
     What later runs changed stays: errors are restored only if the job has not run since.

@@ -92,7 +92,7 @@ class Facts(NamedTuple):
     runs: int = 0  # since midnight
     failed: int = 0
     more_runs: bool = False  # there were more than were counted
-    failing: tuple[Failing, ...] = ()  # without jobs that have an alert
+    failing: tuple[Failing, ...] = ()  # without jobs that have an alert about their runs
     unsteady: tuple[Unsteady, ...] = ()
     undelivered: int = 0  # messages that were given up of late
     unsent: int = 0  # messages that wait to be sent

@@ -9,8 +9,8 @@ from wakeful import ids
 from wakeful.counting import counted
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN, Seen, is_gone, is_served
 from wakeful.kernel.engine.draining import all_drain
+from wakeful.kernel.model.explanations import STANDINGS, STARTED_WHEN, STORIES, Subject
 from wakeful.kernel.model.job import job_view
-from wakeful.kernel.model.stories import STANDINGS, STARTED_WHEN, STORIES, Subject
 from wakeful.kernel.rules.approval import APPROVAL, approvals
 from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.options import from_text

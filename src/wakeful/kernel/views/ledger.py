@@ -28,7 +28,7 @@ from wakeful.kernel.rules.ledger import (
     quick_sums,
 )
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.kernel.rules.reigns import Reigns
+from wakeful.kernel.rules.trigger_history import TriggerHistory
 from wakeful.kernel.views.readiness import waits_as
 from wakeful.store.records import RunRow
 from wakeful.store.stretches import KEPT_FROM, Block, PastTrigger, Span, Stretch
@@ -236,9 +236,9 @@ def _accounts_of(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]], span
     accounts = []
     for job, state in pairs:
         within = span if job.removed_at is None else span._replace(until=min(span.until, job.removed_at))
-        reigns = Reigns(past.get(job.id, ()), job.trigger)
+        history = TriggerHistory(past.get(job.id, ()), job.trigger)
         accounts.append(
-            Account(state, reigns, job.trigger, job.created_at, within, tx.now, waits.get(job.id) or due_as)
+            Account(state, history, job.trigger, job.created_at, within, tx.now, waits.get(job.id) or due_as)
         )
     return accounts
 
@@ -299,9 +299,9 @@ class _Counts:
 
     def of(self, placed: Placed) -> tuple[Account, Counted]:
         job_id = placed.id
-        reigns = Reigns(self._past.get(job_id, ()), placed.trigger)
+        history = TriggerHistory(self._past.get(job_id, ()), placed.trigger)
         waits = self._waits.get(job_id, self._due_as)
-        account = Account(placed.state, reigns, placed.trigger, placed.created_at, self._span, self._now, waits)
+        account = Account(placed.state, history, placed.trigger, placed.created_at, self._span, self._now, waits)
         return account, Counted(
             self._firsts.get(job_id, 0),
             self._unstarted.get(job_id, 0),

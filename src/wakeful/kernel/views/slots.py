@@ -10,7 +10,7 @@ from wakeful.kernel.model.run import run_views
 from wakeful.kernel.rules.ledger import NOT_DUE, UNACCOUNTED, Account, Fate, fate_of, fate_of_runs, open_parts
 from wakeful.kernel.rules.passing import has_grid
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.kernel.rules.reigns import has_slot
+from wakeful.kernel.rules.trigger_history import has_slot
 from wakeful.kernel.views.ledger import account_of, kept_from, slot_run
 from wakeful.kernel.views.reasons import REASONS
 from wakeful.store.stretches import RAN, Span
@@ -86,9 +86,11 @@ def find_slot(tx: Transaction, job: JobDef, state: JobState, slot: int) -> Slot:
 
 def _without_run(tx: Transaction, account: Account, slot: int) -> Fate | None:
     """What became of a slot that has no run on record; None where it is no slot of the job."""
-    found = [item for item in tx.stretches.covering(account.state.job_id, slot) if has_slot(item, slot, account.reigns)]
+    found = [
+        item for item in tx.stretches.covering(account.state.job_id, slot) if has_slot(item, slot, account.history)
+    ]
     kept = fate_of(max(found, key=lambda item: item.fate == RAN).fate) if found else None
-    trigger = trigger_of(account.reigns.trigger_at(slot))
+    trigger = trigger_of(account.history.trigger_at(slot))
     is_slot = has_grid(trigger) and slot > account.created_at and trigger.next_slot(slot - 1) == slot
     for part in open_parts(account):
         is_part = part.slot == slot or (part.slot is None and is_slot and part.span.after < slot <= part.span.until)
@@ -112,7 +114,7 @@ def _unknown(tx: Transaction, job: JobDef, account: Account, slot: int) -> SlotN
     if slot <= kept_from(tx):
         message = f"What became of the slots of {job.name} before {iso(kept_from(tx))} is not on record."
         return SlotNotFound(message)
-    trigger = trigger_of(account.reigns.trigger_at(slot))
+    trigger = trigger_of(account.history.trigger_at(slot))
     following = trigger.next_slot(max(slot, account.created_at)) if has_grid(trigger) else None
     hint = f" The next one after that is {iso(following)}." if following is not None else ""
     message = f"{job.name} has no slot at {iso(slot)}.{hint}"

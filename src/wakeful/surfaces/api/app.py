@@ -12,7 +12,7 @@ from wakeful import __version__
 from wakeful.domains import domains
 from wakeful.kernel.domain import load_routers
 from wakeful.routing.auth import Gate
-from wakeful.routing.problems import add_handlers
+from wakeful.routing.problems import Missing, add_handlers
 from wakeful.routing.settings import ServerSettings
 from wakeful.routing.strict import refuse_unknown_names
 from wakeful.scheduler import Scheduler
@@ -27,7 +27,9 @@ def all_routers() -> list[APIRouter]:
     return [*(module.router for module in ROUTES), *(one for domain in domains() for one in load_routers(domain))]
 
 
-def create_app(scheduler: Scheduler, settings: ServerSettings, pages: Sequence[APIRouter] = ()) -> FastAPI:
+def create_app(
+    scheduler: Scheduler, settings: ServerSettings, pages: Sequence[APIRouter] = (), missing: Missing | None = None
+) -> FastAPI:
     """The HTTP application of this scheduler: all its routes, and the pages of a dashboard if it is given them."""
     app = FastAPI(
         title="Wakeful",
@@ -43,6 +45,7 @@ def create_app(scheduler: Scheduler, settings: ServerSettings, pages: Sequence[A
     app.state.settings = settings
     app.state.gate = Gate(scheduler)
     app.state.measuring = scheduler.server_side.measuring(settings.metrics.per_job)
+    app.state.missing = missing
     app.state.ending = asyncio.Event()
     app.state.downloads = Downloads(settings.connections.most_streams)
     add_handlers(app)

@@ -8,7 +8,7 @@ from wakeful.domains.command import COMMAND
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.rules import option_fields
 from wakeful.kernel.rules import options as kernel_options
-from wakeful.routing.forms import WHEN
+from wakeful.routing.json_schema import WHEN
 from wakeful.routing.models import Written
 from wakeful.routing.problems import ApiError
 from wakeful.triggers import Trigger

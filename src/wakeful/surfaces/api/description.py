@@ -12,7 +12,7 @@ from fastapi.routing import APIRoute
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import BaseRoute
 
-from wakeful.routing import forms
+from wakeful.routing import json_schema
 from wakeful.routing.problems import PROBLEM_TYPE
 from wakeful.surfaces.api.page import METHODS, STYLE_HASH, render
 from wakeful.surfaces.api.vocabulary import PARAMETERS, meaning
@@ -37,8 +37,10 @@ def describe(app: FastAPI) -> dict[str, Any]:
         schemas = schema.get("components", {}).get("schemas", {})
         for name in ("HTTPValidationError", "ValidationError"):
             schemas.pop(name, None)
-        schema = forms.shared(schema)
-        schema["components"]["schemas"] |= {name: forms.shared(one, name) for name, one in forms.SHARED.items()}
+        schema = json_schema.shared(schema)
+        schema["components"]["schemas"] |= {
+            name: json_schema.shared(one, name) for name, one in json_schema.SHARED.items()
+        }
         for name, one in schema["components"]["schemas"].items():
             _explain(name, one)
         app.openapi_schema = schema

@@ -27,7 +27,7 @@ from wakeful.routing.auth import Caller, Gate, Viewer, presented
 from wakeful.routing.problems import ApiError, answers
 from wakeful.routing.settings import ConnectionLimits
 from wakeful.routing.wiring import Ending, Sched
-from wakeful.surfaces.api.feed import Feed, RenderedGroup, frame
+from wakeful.surfaces.api.event_feed import Feed, RenderedGroup, frame
 
 router = APIRouter(prefix="/api", tags=["events"])
 

@@ -35,8 +35,10 @@ log = logging.getLogger("wakeful.access")
 
 SAFE = ("GET", "HEAD")
 OWN_PAGE = ("same-origin", "none")
-#: Where a page without script sends a form: signing in, which needs no caller, signing out, and the theme.
-SIGN_IN, FORMS = "/in", ("/in", "/out", "/theme")
+#: Where a page without script sends a form: signing in and out, which need no caller, and the theme.
+SIGN_IN, SIGN_OUT = "/in", "/out"
+FORM = "application/x-www-form-urlencoded"
+FORMS = (SIGN_IN, SIGN_OUT, "/theme")
 LARGEST_FORM = 4096
 #: The address of a webhook: an agent and a schedule, by names that are no secret.
 WEBHOOK = re.compile(r"/hooks/[a-z0-9][a-z0-9_-]{0,63}/[a-z0-9][a-z0-9_-]{0,63}")
@@ -134,11 +136,12 @@ class Guard:
             self._check_origin(scope["method"], headers, host)
         self._check_length(headers)
         if scope["method"] == "HEAD":
-            scope = {**scope, "method": "GET"}
+            scope = {**scope, "method": "GET", "state": {**scope["state"], "head_only": True}}
         if scope["method"] == "GET":
             await self._app(scope, receive, answer)
             return
-        if scope["path"] in FORMS and headers.get("content-type", "").startswith("application/x-www-form-urlencoded"):
+        usual = FORM if scope["path"] == SIGN_OUT else ""  # of a form that has no fields
+        if scope["path"] in FORMS and headers.get("content-type", usual).startswith(FORM):
             await self._take_form(scope, headers, receive, answer)
             return
         if not is_open:
@@ -161,7 +164,7 @@ class Guard:
             body.end()
 
     async def _take_form(self, scope: Scope, headers: Headers, receive: Receive, answer: Answer) -> None:
-        if scope["path"] != SIGN_IN:
+        if scope["path"] not in (SIGN_IN, SIGN_OUT):
             await self._check_caller(scope, headers)
         form = await read_beginning(receive, LARGEST_FORM, self._settings.connections.body_s)
         await self._app(scope, Replay(form, receive), answer)

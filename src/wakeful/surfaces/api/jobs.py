@@ -33,8 +33,8 @@ from wakeful.routing.models import (
 )
 from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, cursor_of, page, page_answer, read_cursor
 from wakeful.routing.problems import ApiError, answers
+from wakeful.routing.rendering import job_shape, local, run_shape, zone_of
 from wakeful.routing.rights import Allowed, Editor
-from wakeful.routing.shapes import job_shape, local, run_shape, zone_of
 from wakeful.routing.wiring import Sched, Settings
 from wakeful.scheduler import Scheduler
 from wakeful.store.jobs import JobFilter
@@ -54,7 +54,7 @@ def _render(job: Job, caller: Caller, scheduler: Scheduler, status: int = 200) -
     headers = {"ETag": etag(job.revision)}
     if status == 201:
         headers["Location"] = f"/api/jobs/{job.id}"
-    return answer(status, job_shape(job, caller, scheduler.default_zone), **headers)
+    return answer(status, job_shape(job, caller, scheduler.host.default_zone), **headers)
 
 
 @router.get(
@@ -75,7 +75,7 @@ async def list_jobs(
     limit: Limit = LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    hidden, zone = () if internal else scheduler.server_side.hidden_kinds, scheduler.default_zone
+    hidden, zone = () if internal else scheduler.server_side.hidden_kinds, scheduler.host.default_zone
     wanted = JobFilter(kind, owner, source, status, enabled, contains=q or None, hidden=hidden)
     items, last = await page(
         limit,
@@ -327,7 +327,7 @@ async def resume_job(scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref
 async def explain_job(scheduler: Sched, caller: Anyone, rights: Allowed, ref: Ref) -> Response:
     job = await scheduler.server_side.get_job(ref, rights)
     found = (await scheduler.server_side.explain(job.id, rights)).to_dict()
-    found["facts"]["job"] = job_shape(job, caller, scheduler.default_zone)
+    found["facts"]["job"] = job_shape(job, caller, scheduler.host.default_zone)
     return respond(answer(200, found))
 
 
@@ -342,6 +342,6 @@ async def upcoming(
     scheduler: Sched, _: Anyone, rights: Allowed, ref: Ref, n: Annotated[int, Query(ge=1, le=500)] = 5
 ) -> Response:
     job = await scheduler.server_side.get_job(ref, rights)
-    zone = zone_of(job, scheduler.default_zone)
+    zone = zone_of(job, scheduler.host.default_zone)
     times = [{"at": iso(to_ms(at)), "local": local(at, zone)} for at in job.upcoming(n)]
     return respond(answer(200, {"job": job.name, "zone": zone, "schedule": job.schedule, "items": times}))

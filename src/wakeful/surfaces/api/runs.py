@@ -20,8 +20,8 @@ from wakeful.routing.idempotency import Answer, Key, answer, respond
 from wakeful.routing.models import Completed, Completion, Explained, Noted, Outcome, RunDetail, RunOut, RunStatus
 from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, cursor_of, id_number, page, page_answer, read_id_cursor
 from wakeful.routing.problems import ApiError, answers
+from wakeful.routing.rendering import run_detail, run_shape
 from wakeful.routing.rights import Allowed, Editor
-from wakeful.routing.shapes import run_detail, run_shape
 from wakeful.routing.wiring import Sched
 from wakeful.scheduler import Scheduler
 from wakeful.store.runs import RunFilter

@@ -21,6 +21,7 @@ from wakeful.errors import InvalidSetting, SchedulerError, StoreUnusable
 from wakeful.kernel.actions.tokens import new_secret
 from wakeful.private_files import make_private_folder, open_private, open_unlinked
 from wakeful.routing.auth import admit
+from wakeful.routing.problems import Missing
 from wakeful.routing.settings import ServerSettings
 from wakeful.scheduler import Scheduler
 from wakeful.store.forks import on_fork
@@ -82,9 +83,14 @@ class HttpServer(uvicorn.Server):
     """uvicorn on a loop and a socket of ours; signals are not its business."""
 
     def __init__(
-        self, scheduler: Scheduler, settings: ServerSettings, bound: socket.socket, pages: Sequence[APIRouter] = ()
+        self,
+        scheduler: Scheduler,
+        settings: ServerSettings,
+        bound: socket.socket,
+        pages: Sequence[APIRouter] = (),
+        missing: Missing | None = None,
     ) -> None:
-        app = create_app(scheduler, settings, pages)
+        app = create_app(scheduler, settings, pages, missing)
         config = uvicorn.Config(
             Guard(app, settings, admit=partial(admit, gate=app.state.gate)),
             http=BoundedProtocol,

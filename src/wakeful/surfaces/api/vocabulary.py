@@ -14,7 +14,7 @@ from pydantic.alias_generators import to_snake
 from wakeful.kernel.rules.option_fields import INTERNAL, OPTIONS
 from wakeful.kernel.rules.parking import FILE, HANDLER, HOLD, PLACE
 from wakeful.kernel.views.reasons import STARTED_BY
-from wakeful.routing.forms import COMMAND
+from wakeful.routing.json_schema import COMMAND
 from wakeful.triggers.fields import FIELDS as WHEN
 
 NOW, LATER = "2026-01-29T09:00:00Z", "2026-01-30T09:00:00Z"

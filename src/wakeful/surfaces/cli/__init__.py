@@ -75,7 +75,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _command(argv: list[str]) -> Callable[[], Any]:
     """What these words ask for, with all that it needs loaded."""
     if argv == ["--version"]:
-        from wakeful.console.saying import say
+        from wakeful.console.output import say
         from wakeful.version import __version__
 
         return lambda: say(f"wakeful {__version__}")
@@ -87,7 +87,7 @@ def _command(argv: list[str]) -> Callable[[], Any]:
         from wakeful.surfaces.cli.completing import answer
 
         return lambda: answer(argv[1:])
-    from wakeful.surfaces.cli.light import read_plainly
+    from wakeful.surfaces.cli.fast_parse import read_plainly
 
     call = read_plainly(argv, {name: module for module, names in MODULES.items() for name in names})
     if call is not None:

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from wakeful import Job, Scheduler
-from wakeful.console.acting import rights_here
+from wakeful.console.caller import rights_here
 from wakeful.console.confirming import Yes, ask_before_final
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.finding import job_named
+from wakeful.console.humanize import need_seconds, next_times, relative, stamp, zone_of
 from wakeful.console.opening import change, now, now_ms, server_of
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Json, print_json
-from wakeful.console.words import need_seconds, next_times, relative, stamp, zone_of
 from wakeful.console.zones import default_zone, shown_zone
 from wakeful.domains.agents.naming import AGENT
 from wakeful.domains.monitors import MONITOR, rotate_key
@@ -83,8 +83,8 @@ def add(
     make = _new_job(name, definition, ctx.meta["argv"], default_zone(place))
 
     async def work(scheduler: Scheduler) -> Written:
-        draft = scheduler.drafted(await scheduler.look(make), "cli", scheduler.job_defaults)
-        zone = scheduler.default_zone
+        draft = scheduler.host.draft(await scheduler.read(make), "cli", scheduler.host.job_defaults)
+        zone = scheduler.host.default_zone
         done = await scheduler.transact(lambda tx, context: _put(tx, context, draft, if_exists, zone))
         return done._replace(server=server_of(scheduler), url=await ping_address(scheduler, place, done.job))
 
@@ -110,7 +110,7 @@ def _new_job(name: str, definition: Definition, argv: list[str] | None, zone: st
     assert data is not None  # noqa: S101 - required here
     trigger, options = trigger_from_data(data), job_options(definition)
     if agent is not None:
-        from wakeful.domains.agents.added import added_schedule  # loads much of what agents are
+        from wakeful.domains.agents.ad_hoc_schedules import added_schedule  # loads much of what agents are
 
         prompt = definition.get("prompt")
         full = agent_job_name(agent, name)
@@ -211,11 +211,11 @@ def edit(
         if not changes and not new_key:
             raise WrongUse(f"Say what to change about {job.name}: see wakeful edit --help.")
         changed = await scheduler.update_job(job.id, revision=job.revision, **changes) if changes else job
-        if changed.revision != job.revision:
-            await scheduler.transact(lambda tx, context: _note_edit(tx, context, job.id))
         if new_key:
             await rotate_key(scheduler, job.id)
-        missing = await scheduler.look(lambda tx: missing_predecessors(tx, [changed]))
+        if new_key or changed.revision != job.revision:
+            await scheduler.transact(lambda tx, context: _note_edit(tx, context, job.id))
+        missing = await scheduler.read(lambda tx: missing_predecessors(tx, [changed]))
         defined = differences(job, changed)
         fields = [*defined, *(["key"] if new_key else [])]
         url, server = await ping_address(scheduler, place, changed), server_of(scheduler)
@@ -275,7 +275,7 @@ def differences(before: Job, after: Job) -> list[str]:
     return found
 
 
-def _report(done: Written, place: Place, *, as_json: bool) -> None:
+def _report(done: Written, place: StoreLocation, *, as_json: bool) -> None:
     job, server = done.job, done.server
     times, warnings = next_times(job, SHOWN), warnings_about(job, done.missing)
     warnings += [done.undone] if done.undone is not None else []

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful import Scheduler, ids
-from wakeful.console.acting import rights_here, say_undo
+from wakeful.console.caller import rights_here, say_undo
+from wakeful.console.humanize import ahead, brief, count, need_seconds, relative, stamp
 from wakeful.console.opening import change, now_ms, read
-from wakeful.console.place import Db, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
-from wakeful.console.words import ahead, brief, count, need_seconds, relative, stamp
 from wakeful.console.zones import shown_zone
 from wakeful.domains.alerts import Snoozed, snooze
 from wakeful.errors import AlertNotFound, JobNotFound
@@ -96,7 +96,7 @@ def show_alert(
 ) -> None:
     """Show one alert in full."""
     place = chosen(ctx, db)
-    alert = change(place, lambda scheduler: scheduler.look(lambda tx: _meant(tx, ref)[0]))
+    alert = change(place, lambda scheduler: scheduler.read(lambda tx: _meant(tx, ref)[0]))
     if as_json:
         print_json(alert.to_dict())
         return
@@ -127,12 +127,12 @@ def ack_alerts(
     """
 
     async def work(scheduler: Scheduler) -> tuple[list[Alert], str | None]:
-        found = await scheduler.look(lambda tx: [alert for ref in refs for alert in _meant(tx, ref, open_only=True)])
+        found = await scheduler.read(lambda tx: [alert for ref in refs for alert in _meant(tx, ref, open_only=True)])
         rights, actions = rights_here(scheduler), list[str | None]()
         numbers = list(dict.fromkeys(n for alert in found if (n := ids.alert_number(alert.id)) is not None))
         for number in numbers:
             actions.append((await scheduler.server_side.ack_alert(number, rights))[1])
-        seen = await scheduler.look(lambda tx: alert_views(tx, [row for n in numbers if (row := tx.alerts.get(n))]))
+        seen = await scheduler.read(lambda tx: alert_views(tx, [row for n in numbers if (row := tx.alerts.get(n))]))
         return seen, next(filter(None, actions), None)
 
     acked, action = change(chosen(ctx, db), work)

@@ -11,8 +11,8 @@ from typer.core import TyperCommand
 
 from wakeful import __version__
 from wakeful.console.failures import WrongUse
-from wakeful.console.place import Db
-from wakeful.console.saying import say, say_trusted
+from wakeful.console.output import say, say_trusted
+from wakeful.console.store_location import Db
 
 JOBS, RUNS, TIME, SERVER = "Jobs", "Runs", "Time", "Server and store"
 ORDER = (

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from wakeful import Scheduler
-from wakeful.console.acting import say_undo, user_name
+from wakeful.console.caller import say_undo, user_name
 from wakeful.console.failures import say_note
+from wakeful.console.humanize import count, money
 from wakeful.console.opening import change, now_ms, read, server_of
-from wakeful.console.place import Db, Place, given_store, place_beside
-from wakeful.console.saying import say, say_text
+from wakeful.console.output import say, say_text
+from wakeful.console.store_location import Db, StoreLocation, given_store, place_beside
 from wakeful.console.tables import Json, print_json
-from wakeful.console.words import count, money
 from wakeful.domains import domains
 from wakeful.kernel.domain import Applicable, FileChanges
 from wakeful.kernel.domain import load as load_reference
@@ -62,7 +62,7 @@ def plan(
             why = of_another_file(tx, fleet, jobs)
             return found if why is None else found.noting(why)
 
-        return await scheduler.look(look)
+        return await scheduler.read(look)
 
     nothing = Whole(make_plan([], [], terms_of(wanted, now_ms())), FileChanges())
     if place.exists:
@@ -135,7 +135,9 @@ class Whole(NamedTuple):
         return self._replace(others=self.others._replace(notes=(*self.others.notes, line)))
 
 
-def _file_and_place(ctx: typer.Context, file: Path | None, db: str | None, command: str) -> tuple[Loaded, Place]:
+def _file_and_place(
+    ctx: typer.Context, file: Path | None, db: str | None, command: str
+) -> tuple[Loaded, StoreLocation]:
     from wakeful.config.loading import load
     from wakeful.config.reading import ConfigError
 

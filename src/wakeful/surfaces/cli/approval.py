@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful import Run, Scheduler
-from wakeful.console.acting import rights_here
+from wakeful.console.caller import rights_here
 from wakeful.console.failures import say_note
 from wakeful.console.finding import Ref, run_meant
+from wakeful.console.humanize import brief, count, plain, relative
 from wakeful.console.opening import change, now_ms, read, server_of
-from wakeful.console.place import Db, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, HowMany, Json, print_json, print_table
-from wakeful.console.words import brief, count, plain, relative
 from wakeful.console.zones import shown_zone
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.authorization import Rights
@@ -68,12 +68,12 @@ def approvals(
 
 async def questions(scheduler: Scheduler, number: int) -> list[Run]:
     """The runs that wait for a person, newest first."""
-    wanted = RunFilter(status="waiting", phase=APPROVAL, limit=number, hidden=scheduler.hidden_kinds)
+    wanted = RunFilter(status="waiting", phase=APPROVAL, limit=number, hidden=scheduler.host.hidden_kinds)
 
     def work(tx: Transaction) -> list[Run]:
         return run_views(tx, tx.runs.matching(wanted))
 
-    return await scheduler.look(work)
+    return await scheduler.read(work)
 
 
 def _as_data(run: Run) -> dict[str, Any]:

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful.clock import SystemClock
-from wakeful.console.acting import user_name
+from wakeful.console.caller import user_name
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.humanize import count
 from wakeful.console.opening import now
-from wakeful.console.place import Db, Place, chosen, find_place
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, StoreLocation, chosen, find_place
 from wakeful.console.tables import Json, print_json
-from wakeful.console.words import count
 from wakeful.domains import domains
 from wakeful.errors import StoreNotFound
 from wakeful.kernel.actions import callbacks, run_tokens
@@ -107,20 +107,20 @@ def restore(ctx: typer.Context, *, file: File, as_json: Json = False, db: Db = N
     say_note("Everything is paused: look through wakeful list and wakeful delivery list, then wakeful resume --all.")
 
 
-def _file(text: str) -> Place:
+def _file(text: str) -> StoreLocation:
     place = find_place(text, os.environ, Path.cwd())
     if place.path is None:
         raise WrongUse(f"{text} is not a file: a backup is one.")
     return place
 
 
-def _carry(origin: Place, goal: Place, note: str, *, live: bool, quiet: bool) -> Copied:
+def _carry(origin: StoreLocation, goal: StoreLocation, note: str, *, live: bool, quiet: bool) -> Copied:
     with progress(quiet=quiet) as report:
         return asyncio.run(_copy(origin, goal, report, note, live=live))
 
 
 async def _copy(
-    origin: Place, goal: Place, report: Callable[[str, int, int], None], note: str, *, live: bool
+    origin: StoreLocation, goal: StoreLocation, report: Callable[[str, int, int], None], note: str, *, live: bool
 ) -> Copied:
     from wakeful.store import make_store
     from wakeful.store.copying import back_up, copy_store
@@ -143,7 +143,7 @@ async def _copy(
         await source.close()
 
 
-def _report(copied: Copied, origin: Place, goal: Place, *, as_json: bool) -> None:
+def _report(copied: Copied, origin: StoreLocation, goal: StoreLocation, *, as_json: bool) -> None:
     if as_json:
         print_json({"from": str(origin), "to": str(goal), **copied._asdict()})
         return

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful.console.failures import WrongUse, say_aside
+from wakeful.console.humanize import count
 from wakeful.console.opening import now_ms
-from wakeful.console.place import nearest_config, place_beside
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import nearest_config, place_beside
 from wakeful.console.tables import Json, print_json
-from wakeful.console.words import count
 from wakeful.errors import SchedulerError
 from wakeful.surfaces.cli.app import SERVER, app
 from wakeful.surfaces.cli.job_warnings import COMMAND, crowded_retries, obstacles

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wakeful.console.saying import say
+from wakeful.console.humanize import count, money
+from wakeful.console.output import say
 from wakeful.console.tables import Column, print_table
-from wakeful.console.words import count, money
 from wakeful.foresight.question import Question
 from wakeful.foresight.simulating import Simulation, simulate
 from wakeful.surfaces.cli.foreseeing import applying, copy_of, setup_of
 
 if TYPE_CHECKING:
     from wakeful.config.loading import Loaded
-    from wakeful.console.place import Place
+    from wakeful.console.store_location import StoreLocation
 
 SHOWN = 20
 COLUMNS = [Column("JOB", 10), Column("RUNS", 6), Column("SKIPPED", 6)]
@@ -42,7 +42,7 @@ class Comparison(NamedTuple):
         ]
 
 
-def compare(place: Place, loaded: Loaded) -> Comparison:
+def compare(place: StoreLocation, loaded: Loaded) -> Comparison:
     """Simulate a week without and with the file, from the same moment."""
     snapshot, setup = copy_of(place), setup_of(place, loaded)
     return Comparison(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wakeful.console.saying import say
+from wakeful.console.output import say
 
 if TYPE_CHECKING:
     from wakeful import Job, Scheduler
@@ -187,7 +187,7 @@ def _jobs_in_time(prefix: str, store: str | None) -> list[Candidate]:
 def job_names(prefix: str, store: str | None) -> list[Candidate]:
     """The jobs of a store whose names begin so, 100 at most."""
     from wakeful.console.opening import read
-    from wakeful.console.place import find_place
+    from wakeful.console.store_location import find_place
     from wakeful.domains import hidden_kinds
     from wakeful.errors import SchedulerError
     from wakeful.kernel.model.job import Job as JobView
@@ -196,7 +196,7 @@ def job_names(prefix: str, store: str | None) -> list[Candidate]:
     async def work(scheduler: Scheduler) -> list[Job]:
         exact = await scheduler.get_job(prefix) if prefix else None
         wanted = JobFilter(after=prefix, limit=MOST, hidden=hidden_kinds())
-        found = await scheduler.look(lambda tx: [JobView(*pair, tx.now) for pair in tx.jobs.matching(wanted)])
+        found = await scheduler.read(lambda tx: [JobView(*pair, tx.now) for pair in tx.jobs.matching(wanted)])
         return [*([exact] if exact is not None and exact.name == prefix else []), *found]
 
     nothing: list[Job] = []

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from wakeful.console.failures import WrongUse
-from wakeful.console.saying import say_trusted
+from wakeful.console.output import say_trusted
 from wakeful.surfaces.cli.app import SERVER, app
 
 BASH = r"""# wakeful completion for bash: add to ~/.bashrc

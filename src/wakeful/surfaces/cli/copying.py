@@ -14,11 +14,11 @@ import typer
 
 from wakeful.clock import SystemClock
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.humanize import count
 from wakeful.console.opening import read
-from wakeful.console.place import Place, find_place
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import StoreLocation, find_place
 from wakeful.console.tables import Json, console, print_json
-from wakeful.console.words import count
 from wakeful.domains import domains, hidden_kinds
 from wakeful.errors import StoreNotFound
 from wakeful.store.jobs import JobFilter
@@ -59,14 +59,14 @@ def copy(
     say_note(f"{origin} is unchanged. Do not start a server on it again, or its jobs run on both stores.")
 
 
-def same_place(origin: Place, goal: Place) -> bool:
+def same_place(origin: StoreLocation, goal: StoreLocation) -> bool:
     """Whether two names are of one store."""
     if origin.path is not None and goal.path is not None:
         return os.path.realpath(origin.path) == os.path.realpath(goal.path)
     return origin.url == goal.url
 
 
-async def _copy(origin: Place, goal: Place, report: Callable[[str, int, int], None]) -> Copied:
+async def _copy(origin: StoreLocation, goal: StoreLocation, report: Callable[[str, int, int], None]) -> Copied:
     from wakeful.store import make_store
     from wakeful.store.copying import copy_store
 
@@ -86,9 +86,9 @@ def _jobs(tx: Transaction) -> int:
     return tx.jobs.count(JobFilter(hidden=hidden_kinds()))
 
 
-def summary(copied: Copied, origin: Place, goal: Place) -> list[str]:
+def summary(copied: Copied, origin: StoreLocation, goal: StoreLocation) -> list[str]:
     """What was copied, in lines; jobs are those that `list` and `status` count."""
-    jobs = read(goal, lambda scheduler: scheduler.look(_jobs), 0)
+    jobs = read(goal, lambda scheduler: scheduler.read(_jobs), 0)
     rows = {**copied.rows, "jobs": jobs}
     parts = [count(rows[table], noun) for table, noun in COUNTED.items() if rows[table]]
     parts += [count(copied.files, "file")] if copied.files else []

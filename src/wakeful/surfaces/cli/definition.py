@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import typer
 
 from wakeful.console.failures import WrongUse
-from wakeful.console.words import zone_named
+from wakeful.console.humanize import zone_named
 from wakeful.domains.command import COMMAND
 from wakeful.domains.http import HTTP
 from wakeful.domains.monitors import MONITOR

@@ -15,10 +15,10 @@ import typer
 
 from wakeful import After, Cron, Every, Interval, NewJob, Noop, Once, Run, Scheduler, parse_interval
 from wakeful.clock import sleep
+from wakeful.console.humanize import zone_named
 from wakeful.console.opening import now, now_ms
-from wakeful.console.saying import log_to, say
+from wakeful.console.output import log_to, say
 from wakeful.console.tables import console, table_lines
-from wakeful.console.words import zone_named
 from wakeful.kernel.rules.outcome import Failed, Output
 from wakeful.surfaces.cli.app import SERVER, app
 from wakeful.surfaces.cli.jobs import job_rows

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import typer
 
 from wakeful import Job, Run, Scheduler, __version__
+from wakeful.console.humanize import count, span, stamp, zone_named
 from wakeful.console.opening import now_ms, read, server_of
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Cell, Json, console, print_beside, print_json
-from wakeful.console.words import count, span, stamp, zone_named
 from wakeful.errors import SchedulerError
 from wakeful.kernel.engine.alerts import alert_rules
 from wakeful.kernel.rules.alerting import closer_look
@@ -108,7 +108,7 @@ def _print(checks: list[Check]) -> None:
     say(f"{count(wrong, 'problem')} found" if wrong else "All is well")
 
 
-def examine(place: Place, now: int) -> list[Check]:
+def examine(place: StoreLocation, now: int) -> list[Check]:
     """Every check, in the order in which one needs the other."""
     checks = [_python(), _zones(now), *configuration_of(place)]
     if not place.exists:
@@ -142,7 +142,7 @@ def examine(place: Place, now: int) -> list[Check]:
 
 async def _look(scheduler: Scheduler) -> Inside | None:
     summary = await scheduler.get_summary()
-    alerts, hidden = list(await scheduler.list_alerts()), scheduler.hidden_kinds
+    alerts, hidden = list(await scheduler.list_alerts()), scheduler.host.hidden_kinds
     asked = await questions(scheduler, MOST_NAMED) if summary.open_approvals else []
     server = server_of(scheduler)
     nodes = sorted(node.name for node in serving(await scheduler.list_nodes()))
@@ -167,7 +167,7 @@ async def _look(scheduler: Scheduler) -> Inside | None:
             nodes,
         )  # fmt: skip
 
-    return await scheduler.look(work)
+    return await scheduler.read(work)
 
 
 def _unhandled_soon(tx: Transaction, jobs: list[Job]) -> list[tuple[str, str, str]]:

@@ -7,8 +7,8 @@ import shutil
 from pathlib import Path
 from typing import NamedTuple
 
-from wakeful.console.place import Place, nearest_config
-from wakeful.console.words import count
+from wakeful.console.humanize import count
+from wakeful.console.store_location import StoreLocation, nearest_config
 
 LEAST_FREE = 100 * 1024 * 1024
 
@@ -22,7 +22,7 @@ class Check(NamedTuple):
     do: str | None = None  # what helps where something is wrong
 
 
-def configuration_of(place: Place) -> list[Check]:
+def configuration_of(place: StoreLocation) -> list[Check]:
     """Whether a server could start with the file that it would read here."""
     from wakeful.config.loading import load
     from wakeful.config.reading import ConfigError
@@ -40,7 +40,7 @@ def configuration_of(place: Place) -> list[Check]:
     return [Check("settings", ok=True, found=str(found))]
 
 
-def folder_of(place: Place) -> Check:
+def folder_of(place: StoreLocation) -> Check:
     """The database needs to write its file and beside it."""
     if place.path is None:
         return Check("writable", ok=True, found="decided by the database server")
@@ -55,7 +55,7 @@ def folder_of(place: Place) -> Check:
     return Check("writable", ok=True, found=str(folder))
 
 
-def disk_of(place: Place) -> list[Check]:
+def disk_of(place: StoreLocation) -> list[Check]:
     """How much is free where the store is."""
     if place.path is None:
         return []

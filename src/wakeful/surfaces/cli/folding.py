@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Sequence
 
 from wakeful import Job, Run
-from wakeful.console.words import count
+from wakeful.console.humanize import count
 from wakeful.domains.agents.naming import AGENT, HEARTBEAT, WAKE
 from wakeful.kernel.rules.outcome import FAILURES
 

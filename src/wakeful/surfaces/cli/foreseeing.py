@@ -11,12 +11,12 @@ import typer
 
 from wakeful import Scheduler
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.humanize import count, money, stamp
+from wakeful.console.humanize import span as length_of
 from wakeful.console.opening import change, now, now_ms, read
-from wakeful.console.place import ConfigFile, Db, Place, chosen, given_store, place_beside
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import ConfigFile, Db, StoreLocation, chosen, given_store, place_beside
 from wakeful.console.tables import Column, Json, JsonParts, print_json, print_sentence, print_table
-from wakeful.console.words import count, money, stamp
-from wakeful.console.words import span as length_of
 from wakeful.console.zones import shown_zone, usable_zone
 from wakeful.errors import IntervalParseError
 from wakeful.surfaces.cli.app import TIME, app
@@ -151,7 +151,7 @@ def forecast(
     zone = usable_zone(place)
 
     async def work(scheduler: Scheduler) -> Forecast:
-        return await scheduler.look(lambda tx: make_forecast(tx, zone, length, only=name))
+        return await scheduler.read(lambda tx: make_forecast(tx, zone, length, only=name))
 
     nothing = Forecast(now_ms(), now_ms() + length, [now_ms(), now_ms() + length], zone, [], [])
     found = change(place, work) if name is not None else read(place, work, nothing)
@@ -175,7 +175,7 @@ def read_span(text: str) -> int:
     return length
 
 
-def _place(ctx: typer.Context, config: Path | None, db: str | None) -> tuple[Place, Loaded | None]:
+def _place(ctx: typer.Context, config: Path | None, db: str | None) -> tuple[StoreLocation, Loaded | None]:
     """The store, and the file that is to be applied to the copy, if one was named."""
     if config is None:
         return chosen(ctx, db), None
@@ -185,7 +185,7 @@ def _place(ctx: typer.Context, config: Path | None, db: str | None) -> tuple[Pla
     return place_beside(config, given_store(ctx, db), os.environ, Path.cwd()), load(config, needs=needs)
 
 
-def setup_of(place: Place, loaded: Loaded | None) -> Setup:
+def setup_of(place: StoreLocation, loaded: Loaded | None) -> Setup:
     """The settings of the server that would run the store: those of its file."""
     from wakeful.foresight.question import Setup
 
@@ -205,12 +205,12 @@ def setup_of(place: Place, loaded: Loaded | None) -> Setup:
     )
 
 
-def copy_of(place: Place) -> Snapshot:
+def copy_of(place: StoreLocation) -> Snapshot:
     """What the store holds now; nothing where there is none yet."""
     from wakeful.foresight.snapshot import empty_snapshot, take_snapshot
 
     async def work(scheduler: Scheduler) -> Snapshot:
-        return await scheduler.look(take_snapshot)
+        return await scheduler.read(take_snapshot)
 
     return read(place, work, empty_snapshot(now_ms()))
 
@@ -222,7 +222,7 @@ def applying(loaded: Loaded) -> Prepare:
 
     async def prepare(world: Scheduler) -> list[str]:
         fleet, terms = ready_fleet(world, loaded.jobs), terms_of(loaded.jobs, world.clock.now())
-        over = await world.look(lambda tx: _over(tx, fleet, loaded.jobs.zone))
+        over = await world.read(lambda tx: _over(tx, fleet, loaded.jobs.zone))
         fleet = fleet._replace(wanted=tuple(one for one in fleet.wanted if one.draft.name not in over))
         await world.transact(lambda tx, context: apply_fleet(tx, context, fleet, terms, confirmed=True))
         for section in budget_of(loaded):

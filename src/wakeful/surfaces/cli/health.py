@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import typer
 
 from wakeful import Job, Scheduler, Verdict
+from wakeful.console.humanize import ahead, brief, count, moment_words, relative, zone_of
 from wakeful.console.opening import now_ms, read, server_of
-from wakeful.console.place import Db, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Json, print_facts, print_json, print_sentence
-from wakeful.console.words import ahead, brief, count, moment_words, relative, zone_of
 from wakeful.console.zones import shown_zone
 from wakeful.domains.agents.budgets.spending import fleet_today
 from wakeful.kernel.rules.holding import hold_of
@@ -68,7 +68,7 @@ def status(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
 async def _look(scheduler: Scheduler) -> Glance:
     summary = await scheduler.get_summary()
     starts = await next_starts(scheduler, 1)
-    hold = hold_of(await scheduler.look(lambda tx: tx.nodes.held()))
+    hold = hold_of(await scheduler.read(lambda tx: tx.nodes.held()))
     first = starts[0] if starts else None
     server = server_of(scheduler)
     return Glance(
@@ -81,7 +81,7 @@ async def _look(scheduler: Scheduler) -> Glance:
         summary.open_approvals,
         await scheduler.get_verdict(),
         hold.to_dict() if hold is not None else None,
-        await scheduler.look(fleet_today),
+        await scheduler.read(fleet_today),
         summary.cut_off,
         tuple(sorted(node.name for node in serving(await scheduler.list_nodes()))),
     )

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful import Job, Run, Scheduler
-from wakeful.console.acting import rights_here, say_undo
+from wakeful.console.caller import rights_here, say_undo
 from wakeful.console.confirming import Yes, ask_before
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.finding import Ref, job_named, job_or_run, offered_by_id
+from wakeful.console.humanize import ago, ahead, brief, count, need_seconds, next_times, relative, stamp, zone_of
 from wakeful.console.opening import change, now_ms, read
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
-from wakeful.console.words import ago, ahead, brief, count, need_seconds, next_times, relative, stamp, zone_of
 from wakeful.console.zones import shown_zone, zones_of_runs
 from wakeful.domains import hidden_kinds
 from wakeful.kernel.model.job import job_views
@@ -113,7 +113,7 @@ async def _each_page(
 ) -> int:
     """Show what is wanted, at most so many, a page at a time; how many there were. Only a few pages are kept."""
     shown, wanted = 0, wanted._replace(limit=PAGE if most is None else min(PAGE, most))
-    jobs = await scheduler.look(partial(_page, wanted))
+    jobs = await scheduler.read(partial(_page, wanted))
     while jobs:
         shown += len(jobs)
         left = PAGE if most is None else min(PAGE, most - shown)
@@ -121,7 +121,7 @@ async def _each_page(
             show(jobs)
             break
         wanted = wanted._replace(after=jobs[-1].name, limit=left)
-        reading = scheduler.look(partial(_page, wanted))  # while this page is printed
+        reading = scheduler.read(partial(_page, wanted))  # while this page is printed
         _, jobs = await asyncio.gather(room("printing").call(show, jobs), reading)
     return shown
 
@@ -143,12 +143,12 @@ async def _print_jobs(
             print_table(*job_rows(kept, present, zone, cut_off))
 
     shown = await _each_page(scheduler, wanted, most, show)
-    if shown and (hold := hold_of(await scheduler.look(lambda tx: tx.nodes.held()))) is not None:
+    if shown and (hold := hold_of(await scheduler.read(lambda tx: tx.nodes.held()))) is not None:
         say_note(f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all.")
     if folded:
         say_note(folded_note(folded, "job", "that agents have to be woken"))
     if shown == most:
-        more = await scheduler.look(lambda tx: tx.jobs.count(wanted)) - shown
+        more = await scheduler.read(lambda tx: tx.jobs.count(wanted)) - shown
         if more > 0:
             say_note(f"{count(more, 'more job')} not shown: use --limit N or --all to see more.")
     return shown
@@ -205,7 +205,7 @@ def next_start(job: Job, now: int, zone: tzinfo, *, exact: bool = False) -> tupl
     return ahead(ms, now), brief(ms, zone_of(job, zone), now, exact=exact)
 
 
-def _nothing(place: Place, *, filtered: bool) -> str:
+def _nothing(place: StoreLocation, *, filtered: bool) -> str:
     if not place.exists:
         return f"No jobs: there is no store at {place} yet. Add one: wakeful add NAME --every 1h -- COMMAND"
     return f"No {'such ' if filtered else ''}jobs in {place}."

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful.console.opening import change
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Json, print_json
 from wakeful.errors import StoreNotFound
 from wakeful.surfaces.cli.app import SERVER, app
@@ -45,7 +45,7 @@ async def new_link(scheduler: Scheduler, base: str, role: str) -> str:
     return f"{base.rstrip('/')}/in/{code}"
 
 
-async def server_url(scheduler: Scheduler, place: Place) -> str | None:
+async def server_url(scheduler: Scheduler, place: StoreLocation) -> str | None:
     """Where the server of this store is reached: at its public address, or where it was last seen."""
-    known = await scheduler.look(lambda tx: tx.facts.of(["server_url"]).get("server_url"))
+    known = await scheduler.read(lambda tx: tx.facts.of(["server_url"]).get("server_url"))
     return public_url(place) or known

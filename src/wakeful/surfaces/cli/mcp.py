@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wakeful.console.acting import user_name
+from wakeful.console.caller import user_name
 from wakeful.console.failures import WrongUse
 from wakeful.console.opening import change
-from wakeful.console.place import TOKEN, Db, chosen
+from wakeful.console.store_location import TOKEN, Db, chosen
 from wakeful.errors import InvalidSetting
 from wakeful.surfaces.cli.app import SERVER, app
 
 if TYPE_CHECKING:
     from wakeful import Scheduler
-    from wakeful.console.place import Place
+    from wakeful.console.store_location import StoreLocation
     from wakeful.routing.settings import ServerSettings
 
 ROLES = ("viewer", "operator", "admin")
@@ -55,14 +55,14 @@ def _stdio() -> Any:
     return stdio
 
 
-async def _serve(stdio: Any, scheduler: Scheduler, place: Place, role: str) -> None:
+async def _serve(stdio: Any, scheduler: Scheduler, place: StoreLocation, role: str) -> None:
     from wakeful.routing.auth import Caller
-    from wakeful.surfaces.mcp.desk import desk_of
+    from wakeful.surfaces.mcp.tool_context import context_of
 
-    await stdio.serve_here(await desk_of(scheduler, _settings(place), Caller(user_name(), role)))
+    await stdio.serve_here(await context_of(scheduler, _settings(place), Caller(user_name(), role)))
 
 
-def _settings(place: Place) -> ServerSettings:
+def _settings(place: StoreLocation) -> ServerSettings:
     """The limits that a server of this store would have."""
     from wakeful.surfaces.cli.serve import server_settings
     from wakeful.surfaces.cli.served_file import load_here

@@ -5,31 +5,31 @@ from __future__ import annotations
 from datetime import tzinfo
 from typing import TYPE_CHECKING, Any
 
+from wakeful.console.humanize import relative, stamp
 from wakeful.console.tables import Cell
-from wakeful.console.words import relative, stamp
 from wakeful.domains.monitors import ping_key
 from wakeful.triggers import read_moment
 
 if TYPE_CHECKING:
     from wakeful import Job, Scheduler
-    from wakeful.console.place import Place
+    from wakeful.console.store_location import StoreLocation
 
 LOCAL = "http://127.0.0.1:7878"
 _STYLES = {"up": "green", "late": "yellow", "down": "red"}
 
 
-async def ping_address(scheduler: Scheduler, place: Place, job: Job) -> str | None:
+async def ping_address(scheduler: Scheduler, place: StoreLocation, job: Job) -> str | None:
     """Where a monitor is pinged: at the server's public address, or where it was last seen; None for other jobs."""
     if job.monitor is None:
         return None
     from wakeful.domains.monitors.keys import ping_url
 
     key = await ping_key(scheduler, job.id)
-    base = public_url(place) or await scheduler.look(lambda tx: tx.facts.of(["server_url"]).get("server_url"))
+    base = public_url(place) or await scheduler.read(lambda tx: tx.facts.of(["server_url"]).get("server_url"))
     return None if key is None else ping_url(base or LOCAL, key)
 
 
-def public_url(place: Place) -> str | None:
+def public_url(place: StoreLocation) -> str | None:
     if place.config is None:
         return None
     from wakeful.config.loading import load

@@ -12,8 +12,8 @@ import typer
 from wakeful import Scheduler
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.opening import change, now_ms, read, server_of
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Json, print_json
 from wakeful.console.zones import default_zone
 from wakeful.counting import counted
@@ -68,7 +68,7 @@ def import_(
         raise typer.Exit(CHANGES)
 
 
-def _from_others(name: str, path: Path, place: Place, into: str | None, *, yes: bool) -> Batch:
+def _from_others(name: str, path: Path, place: StoreLocation, into: str | None, *, yes: bool) -> Batch:
     from wakeful.moving import storing
     from wakeful.moving.checking import check
     from wakeful.moving.formats import read_source
@@ -89,8 +89,8 @@ def _from_others(name: str, path: Path, place: Place, into: str | None, *, yes: 
     return done
 
 
-def _from_export(path: Path, place: Place, *, yes: bool) -> Batch:
-    from wakeful.console.acting import user_name
+def _from_export(path: Path, place: StoreLocation, *, yes: bool) -> Batch:
+    from wakeful.console.caller import user_name
     from wakeful.moving import returning
 
     if not yes:

@@ -9,13 +9,13 @@ import typer
 
 from wakeful import Scheduler
 from wakeful.clock import sleep
-from wakeful.console.acting import rights_here
+from wakeful.console.caller import rights_here
 from wakeful.console.failures import WrongUse, say_aside, say_error
+from wakeful.console.humanize import ago, count
 from wakeful.console.opening import RUN_NODE, change, now_ms, read, server_of
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Cell, Column, Json, print_json, print_table
-from wakeful.console.words import ago, count
 from wakeful.kernel.cluster.nodes import Node
 from wakeful.surfaces.cli.app import SERVER, app
 from wakeful.triggers import parse_interval, to_ms
@@ -52,7 +52,7 @@ def list_nodes(
 
 async def _look(scheduler: Scheduler) -> tuple[list[Node], dict[str, Any] | None, bool]:
     """The nodes, the server, and whether several may share the store."""
-    return await scheduler.list_nodes(), server_of(scheduler), await scheduler.look(lambda tx: not tx.exclusive)
+    return await scheduler.list_nodes(), server_of(scheduler), await scheduler.read(lambda tx: not tx.exclusive)
 
 
 def serving(found: Sequence[Node]) -> list[Node]:
@@ -60,7 +60,7 @@ def serving(found: Sequence[Node]) -> list[Node]:
     return [node for node in found if node.lives and not node.name.startswith(RUN_NODE)]
 
 
-def _nothing_runs(place: Place, found: Sequence[Node]) -> str:
+def _nothing_runs(place: StoreLocation, found: Sequence[Node]) -> str:
     servers = [node for node in found if not node.name.startswith(RUN_NODE)]
     if not servers:
         return f"No server is running on {place}, and none has yet: wakeful serve"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from wakeful import Job, Scheduler
-from wakeful.console.acting import rights_here, say_undo
+from wakeful.console.caller import rights_here, say_undo
 from wakeful.console.failures import WrongUse, say_error, say_note
+from wakeful.console.humanize import count
 from wakeful.console.opening import change, now_ms
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Json, print_json
-from wakeful.console.words import count
 from wakeful.console.zones import shown_zone
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.drafts import check_note
@@ -117,7 +117,7 @@ def resume(
         raise typer.Exit(ScheduleTriggerError.exit_code)
 
 
-def _pause_everything(place: Place, note: str | None, *, messages: bool, as_json: bool) -> None:
+def _pause_everything(place: StoreLocation, note: str | None, *, messages: bool, as_json: bool) -> None:
     async def work(scheduler: Scheduler) -> tuple[Held, int]:
         rights = rights_here(scheduler)
         done = await scheduler.server_side.hold_all(note, rights, messages=messages)
@@ -134,7 +134,7 @@ def _pause_everything(place: Place, note: str | None, *, messages: bool, as_json
     say_undo(done.action)
 
 
-def _resume_everything(place: Place, *, as_json: bool) -> None:
+def _resume_everything(place: StoreLocation, *, as_json: bool) -> None:
     done = change(place, lambda scheduler: scheduler.server_side.release_all(rights_here(scheduler)))
     if as_json:
         print_json(_held(done))

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from wakeful.console.humanize import ago, ahead
 from wakeful.console.opening import now_ms
-from wakeful.console.place import Place
+from wakeful.console.output import say
 from wakeful.console.remote import asked_server
-from wakeful.console.saying import say
+from wakeful.console.store_location import StoreLocation
 from wakeful.console.tables import Cell, Column, print_facts, print_json, print_table
-from wakeful.console.words import ago, ahead
 from wakeful.triggers.moments import read_moment
 
 PAGE = 200
@@ -20,7 +20,7 @@ SHOWN = ("kind", "schedule", "status", "next_run_at", "last_run_at", "last_outco
 OF_RUN = ("job", "reason", "status", "outcome", "error", "due_at", "started_at", "finished_at", "output")
 
 
-def print_jobs(place: Place, wanted: Mapping[str, Any], most: int | None, *, as_json: bool) -> None:
+def print_jobs(place: StoreLocation, wanted: Mapping[str, Any], most: int | None, *, as_json: bool) -> None:
     """Jobs, by name."""
     found = _pages(place, "/api/jobs", wanted, most)
     if as_json:
@@ -38,7 +38,7 @@ def print_jobs(place: Place, wanted: Mapping[str, Any], most: int | None, *, as_
         say(f"No jobs that this token may see at {place}.")
 
 
-def print_runs(place: Place, job: str | None, most: int, *, as_json: bool) -> None:
+def print_runs(place: StoreLocation, job: str | None, most: int, *, as_json: bool) -> None:
     """Runs, the newest first."""
     path = "/api/runs" if job is None else f"/api/jobs/{quote(job, safe='')}/runs"
     found = _pages(place, path, {}, most)
@@ -57,7 +57,7 @@ def print_runs(place: Place, job: str | None, most: int, *, as_json: bool) -> No
         say(f"No runs that this token may see at {place}.")
 
 
-def print_one(place: Place, ref: str, *, as_json: bool) -> None:
+def print_one(place: StoreLocation, ref: str, *, as_json: bool) -> None:
     """A job or a run."""
     is_run = ref.startswith("run_")
     found = _ask(place, f"/api/{'runs' if is_run else 'jobs'}/{quote(ref, safe='')}")
@@ -70,7 +70,7 @@ def print_one(place: Place, ref: str, *, as_json: bool) -> None:
     print_facts([("run" if is_run else "job", name), *facts])
 
 
-def _pages(place: Place, path: str, wanted: Mapping[str, Any], most: int | None) -> list[dict[str, Any]]:
+def _pages(place: StoreLocation, path: str, wanted: Mapping[str, Any], most: int | None) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     query = {key: value for key, value in wanted.items() if value not in (None, False)}
     cursor: str | None = ""
@@ -83,7 +83,7 @@ def _pages(place: Place, path: str, wanted: Mapping[str, Any], most: int | None)
     return found
 
 
-def _ask(place: Place, path: str) -> Any:
+def _ask(place: StoreLocation, path: str) -> Any:
     return asyncio.run(asked_server(place.url).ask("GET", path))
 
 

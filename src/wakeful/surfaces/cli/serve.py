@@ -23,10 +23,10 @@ import typer
 
 from wakeful import Scheduler
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.humanize import count
 from wakeful.console.opening import is_lone_run
-from wakeful.console.place import ConfigFile, Db, given_store, nearest_config, place_beside
-from wakeful.console.saying import JsonFormatter, log_to
-from wakeful.console.words import count
+from wakeful.console.output import JsonFormatter, log_to
+from wakeful.console.store_location import ConfigFile, Db, given_store, nearest_config, place_beside
 from wakeful.errors import InvalidSetting, SchedulerShutdownError, StoreLocked
 from wakeful.surfaces.cli.app import SERVER, app
 from wakeful.surfaces.cli.linking import new_link
@@ -105,11 +105,11 @@ def serve(
         scheduler = load_app(app_ref)
         _say_ignored(ctx, app_ref, scheduler, {"--db": db, "--node": node, "--labels": labels})
     as_json = _log_format(log_format) is LogFormat.json
-    log_to(sys.stderr, JsonFormatter(scheduler.acting().actor) if as_json else LOG_LINE)
+    log_to(sys.stderr, JsonFormatter(scheduler.host.origin().actor) if as_json else LOG_LINE)
     if app_ref is None or file is not None:  # an app without a file sets them itself
         from wakeful.surfaces.cli.served_file import store_budget
 
-        scheduler.before_start(partial(store_budget, scheduler, known))
+        scheduler.host.before_start(partial(store_budget, scheduler, known))
     served = Served(file, loaded) if file is not None and loaded is not None else None
     asyncio.run(_serve(scheduler, settings, known, served))
 
@@ -230,7 +230,7 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConf
     from wakeful.surfaces.api.server import HttpServer, bind, first_token
     from wakeful.surfaces.cli.served_file import watch_file
     from wakeful.surfaces.mcp.endpoint import router as mcp_router
-    from wakeful.surfaces.web.routes import routers
+    from wakeful.surfaces.web.routes import nothing_here, routers
 
     _refuse_second(scheduler)
     _trace(scheduler, known)
@@ -239,7 +239,7 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConf
     stop = asyncio.Event()
     with contextlib.closing(bind(settings.host, settings.port)) as bound:
         settings = dataclasses.replace(settings, port=bound.getsockname()[1])
-        server = HttpServer(scheduler, settings, bound, (*routers(), mcp_router))
+        server = HttpServer(scheduler, settings, bound, (*routers(), mcp_router), nothing_here)
         _install_domains(scheduler, known, settings)
         # Last: what it applies may need all of them.
         watch = watch_file(scheduler, *served) if served is not None else None

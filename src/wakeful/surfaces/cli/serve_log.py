@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from wakeful import Event, Run, Scheduler
-from wakeful.console.words import count, plain, span
+from wakeful.console.humanize import count, plain, span
 from wakeful.kernel.rules.outcome import with_type
 
 if TYPE_CHECKING:
@@ -151,7 +151,7 @@ class ServeLog:
         known = self._inner.get(job_id)
         if known is None:
             job = await self._scheduler.get_job(job_id)
-            known = job is not None and job.kind in self._scheduler.hidden_kinds
+            known = job is not None and job.kind in self._scheduler.host.hidden_kinds
             if len(self._inner) >= MOST_NAMES:
                 self._inner.clear()
             self._inner[job_id] = known

@@ -77,6 +77,6 @@ def watch_file(scheduler: Scheduler, file: Path, installed: Loaded) -> FileWatch
     """The file's jobs are applied before the first turn and whenever they change, with what else changed in it."""
     sections = Sections(scheduler, file, installed)
     watch = FileWatch(scheduler, file, sections.read, sections.included, sections)
-    scheduler.before_start(watch.prepare)
-    scheduler.accompany(watch)
+    scheduler.host.before_start(watch.prepare)
+    scheduler.host.add_service(watch)
     return watch

@@ -10,8 +10,8 @@ import typer
 
 from wakeful.child_processes import TookTooLong, clean_environment, run_to_end
 from wakeful.console.failures import WrongUse, say_note
-from wakeful.console.place import ConfigFile, Db, given_store, nearest_config, place_beside
-from wakeful.console.saying import say, say_text
+from wakeful.console.output import say, say_text
+from wakeful.console.store_location import ConfigFile, Db, given_store, nearest_config, place_beside
 from wakeful.console.tables import Json, print_json
 from wakeful.errors import SchedulerError
 from wakeful.surfaces.cli import service_units as units

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from wakeful.console.saying import say
+from wakeful.console.output import say
 from wakeful.console.tables import Json, print_json
 from wakeful.errors import AlreadyExists, InvalidSetting
 from wakeful.surfaces.cli.app import SERVER, app

@@ -10,8 +10,8 @@ from typing import Annotated
 
 import typer
 
-from wakeful.console.place import CONFIG
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import CONFIG
 from wakeful.console.tables import Json, print_json
 from wakeful.errors import AlreadyExists, InvalidSetting
 from wakeful.surfaces.cli.app import SERVER, app

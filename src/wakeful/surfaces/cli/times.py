@@ -11,14 +11,14 @@ from typing import Annotated, Any
 import typer
 
 from wakeful import Every, Explanation, Job, Scheduler, Trigger
-from wakeful.console import words
+from wakeful.console import humanize
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.finding import Ref, offered_by_id
+from wakeful.console.humanize import ahead, need_seconds, relative, stamp, zone_named, zone_of
 from wakeful.console.opening import change, now, now_ms, read
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Column, HowMany, Json, print_json, print_sentence, print_table
-from wakeful.console.words import ahead, need_seconds, relative, stamp, zone_named, zone_of
 from wakeful.console.zones import default_zone, shown_zone
 from wakeful.errors import IntervalParseError, InvalidTrigger
 from wakeful.kernel.model.job import job_views
@@ -65,7 +65,7 @@ def next_times(
         _print_expression(expression, zone, begin, number, as_json=as_json)
 
 
-def _job_meant(place: Place, text: str, zone: str) -> Job | None:
+def _job_meant(place: StoreLocation, text: str, zone: str) -> Job | None:
     """The job of that name or id, where the text is no expression; an expression needs no store.
 
     One word that is also a schedule, such as "daily", is the job of that name where there is one.
@@ -84,7 +84,7 @@ def _job_meant(place: Place, text: str, zone: str) -> Job | None:
     return _job_named(place, text) if _is_word(text) and not is_amount else None
 
 
-def _job_named(place: Place, text: str) -> Job | None:
+def _job_named(place: StoreLocation, text: str) -> Job | None:
     nothing: Job | None = None
     return read(place, lambda scheduler: scheduler.get_job(text), nothing)
 
@@ -95,7 +95,7 @@ def _is_word(text: str) -> bool:
 
 
 def _print_job(job: Job, zone: tzinfo, number: int, *, as_json: bool) -> None:
-    times = words.next_times(job, number)
+    times = humanize.next_times(job, number)
     if as_json:
         print_json([_start(job, ms) for ms in times])
         return
@@ -138,7 +138,7 @@ def _trigger(expression: str, zone: str, begin: datetime | None = None) -> Trigg
     return Every(words)
 
 
-def _print_starts(place: Place, number: int, *, as_json: bool) -> None:
+def _print_starts(place: StoreLocation, number: int, *, as_json: bool) -> None:
     nothing: list[tuple[Job, int]] = []
     starts = read(place, lambda scheduler: next_starts(scheduler, number), nothing)
     if as_json:
@@ -162,7 +162,7 @@ def _start(job: Job, ms: int) -> dict[str, Any]:
 
 async def next_starts(scheduler: Scheduler, number: int) -> list[tuple[Job, int]]:
     """The next starts of everything stored, in order of time; only jobs that could be among them are read."""
-    jobs = await scheduler.look(lambda tx: job_views(tx, tx.jobs.soonest(number, scheduler.hidden_kinds)))
+    jobs = await scheduler.read(lambda tx: job_views(tx, tx.jobs.soonest(number, scheduler.host.hidden_kinds)))
     return merged_starts(jobs, number)
 
 
@@ -172,12 +172,12 @@ def merged_starts(jobs: list[Job], number: int) -> list[tuple[Job, int]]:
     return [(job, ms) for ms, _, job in islice(merge(*each, key=itemgetter(0, 1)), number)]
 
 
-async def _explained(scheduler: Scheduler, ref: str, place: Place) -> Explanation:
+async def _explained(scheduler: Scheduler, ref: str, place: StoreLocation) -> Explanation:
     explained = None if place.server else offered_by_id("explain", ref)
     if explained is None:
         return await scheduler.explain(ref)
     zone = shown_zone(place)
-    found: Explanation = await scheduler.look(lambda tx: explained(tx, ref, zone))
+    found: Explanation = await scheduler.read(lambda tx: explained(tx, ref, zone))
     return found
 
 

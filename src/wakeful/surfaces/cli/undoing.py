@@ -7,13 +7,13 @@ from typing import Annotated
 import typer
 
 from wakeful import Action, Scheduler, Undone
-from wakeful.console.acting import rights_here
+from wakeful.console.caller import rights_here
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.humanize import count, relative, span
 from wakeful.console.opening import change, now_ms, read
-from wakeful.console.place import Db, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, Json, print_json, print_table
-from wakeful.console.words import count, relative, span
 from wakeful.surfaces.cli.app import JOBS, app
 from wakeful.triggers import to_ms
 

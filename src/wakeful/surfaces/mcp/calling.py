@@ -14,7 +14,7 @@ from wakeful.surfaces.mcp.arguments import checked
 from wakeful.surfaces.mcp.tools import TOOLS
 
 if TYPE_CHECKING:
-    from wakeful.surfaces.mcp.desk import Desk
+    from wakeful.surfaces.mcp.tool_context import ToolContext
 
 log = logging.getLogger("wakeful.mcp")
 
@@ -30,7 +30,7 @@ class Called(NamedTuple):
         return self.data is None
 
 
-async def call(desk: Desk, name: str, arguments: Any) -> Called:
+async def call(ctx: ToolContext, name: str, arguments: Any) -> Called:
     """Call a tool; nothing is raised, so that no refusal looks like a fault of the connection."""
     tool = TOOLS.get(name)
     if tool is None:
@@ -38,7 +38,7 @@ async def call(desk: Desk, name: str, arguments: Any) -> Called:
         return Called(f"There is no tool {name!r:.60}: {f'did you mean {near[0]}?' if near else 'list the tools.'}")
     try:
         given = checked({} if arguments is None else arguments, tool.fields, tool.required)
-        data = await tool.call(desk, given)
+        data = await tool.call(ctx, given)
     except SchedulerError as error:
         return Called(sentence(public_text(error)))
     except Exception as error:  # its whole story is in the log

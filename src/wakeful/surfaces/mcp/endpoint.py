@@ -14,7 +14,7 @@ from wakeful.routing.problems import ApiError, problem
 if TYPE_CHECKING:
     from starlette.types import Receive, Scope, Send
 
-    from wakeful.surfaces.mcp.desk import Desk
+    from wakeful.surfaces.mcp.tool_context import ToolContext
 
 PATH = "/mcp"
 MISSING = "MCP needs the package mcp on the server: pip install 'wakeful[mcp]'."
@@ -56,12 +56,12 @@ async def other(_: Anyone) -> Response:
 def _server() -> Any:
     from wakeful.surfaces.mcp.server import make_server
 
-    return make_server(_desk)
+    return make_server(_context)
 
 
-async def _desk(request: Request) -> Desk:
+async def _context(request: Request) -> ToolContext:
     """The caller was recognised before the message was read."""
-    from wakeful.surfaces.mcp.desk import desk_of
+    from wakeful.surfaces.mcp.tool_context import context_of
 
     state = request.app.state
-    return await desk_of(state.scheduler, state.settings, request.state.caller)
+    return await context_of(state.scheduler, state.settings, request.state.caller)

@@ -11,7 +11,7 @@ from wakeful.surfaces.mcp.tools.looking import get_schedule, list_schedules
 from wakeful.surfaces.mcp.tools.runs import get_run
 
 if TYPE_CHECKING:
-    from wakeful.surfaces.mcp.desk import Desk
+    from wakeful.surfaces.mcp.tool_context import ToolContext
 
 JOBS, RUNS = "wakeful://jobs/", "wakeful://runs/"
 TEMPLATES = (
@@ -21,18 +21,18 @@ TEMPLATES = (
 LISTED = 100
 
 
-async def listed(desk: Desk) -> list[tuple[str, str, str]]:
+async def listed(ctx: ToolContext) -> list[tuple[str, str, str]]:
     """The address, name and schedule of jobs that the caller may see."""
-    found: list[dict[str, Any]] = (await list_schedules(desk, {"limit": LISTED}))["schedules"]
+    found: list[dict[str, Any]] = (await list_schedules(ctx, {"limit": LISTED}))["schedules"]
     return [(f"{JOBS}{quote(one['name'], safe='')}", one["name"], one["schedule"]) for one in found]
 
 
-async def read(desk: Desk, uri: str) -> str:
+async def read(ctx: ToolContext, uri: str) -> str:
     """What is at an address, as JSON; NotFound where there is nothing for this caller."""
     if uri.startswith(JOBS):
-        found = await get_schedule(desk, {"name": unquote(uri.removeprefix(JOBS))})
+        found = await get_schedule(ctx, {"name": unquote(uri.removeprefix(JOBS))})
     elif uri.startswith(RUNS):
-        found = await get_run(desk, {"run": unquote(uri.removeprefix(RUNS))})
+        found = await get_run(ctx, {"run": unquote(uri.removeprefix(RUNS))})
     else:
         raise NotFound(f"There is no resource {uri!r:.200}: there are {JOBS}NAME and {RUNS}ID.")
     return json.dumps(found, ensure_ascii=False, indent=2)

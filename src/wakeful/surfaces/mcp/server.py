@@ -35,7 +35,7 @@ from wakeful.version import __version__
 if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
 
-    from wakeful.surfaces.mcp.desk import Desk
+    from wakeful.surfaces.mcp.tool_context import ToolContext
 
 NAME = "wakeful"
 INSTRUCTIONS = (
@@ -43,8 +43,8 @@ INSTRUCTIONS = (
     "in words (`when`), such as weekdays at 9am. A refusal says what would be accepted. A schedule with the status "
     "waits_for_approval starts nothing before a person has approved it."
 )
-Find = Callable[[Any], Awaitable["Desk"]]
-"""From the request that a call came with, None on stdio, to the desk of its caller."""
+Find = Callable[[Any], Awaitable["ToolContext"]]
+"""From the request that a call came with, None on stdio, to the ctx of its caller."""
 
 
 def listed_tools() -> list[Tool]:
@@ -75,10 +75,10 @@ def make_server(find: Find) -> Server[Any]:
 
     async def call_tool(ctx: ServerRequestContext[Any], params: CallToolRequestParams) -> CallToolResult:
         try:
-            desk = (await find(ctx.request))._replace(progress=ctx.session.report_progress)
+            found = (await find(ctx.request))._replace(progress=ctx.session.report_progress)
         except SchedulerError as error:
             return CallToolResult(content=[TextContent(text=sentence(public_text(error)))], is_error=True)
-        done = await call(desk, params.name, params.arguments)
+        done = await call(found, params.name, params.arguments)
         return CallToolResult(
             content=[TextContent(text=done.text)], structured_content=done.data, is_error=done.is_refused
         )

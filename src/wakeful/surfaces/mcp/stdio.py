@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from mcp.server.context import ServerRequestContext
     from mcp.types import CallToolRequestParams, ReadResourceRequestParams
 
-    from wakeful.surfaces.mcp.desk import Desk
+    from wakeful.surfaces.mcp.tool_context import ToolContext
 
 
-async def serve_here(desk: Desk) -> None:
-    """Answer until standard input ends, with the rights of this desk."""
+async def serve_here(ctx: ToolContext) -> None:
+    """Answer until standard input ends, with the rights of this ctx."""
 
-    async def find(_request: Any) -> Desk:
-        return desk
+    async def find(_request: Any) -> ToolContext:
+        return ctx
 
     await _serve(make_server(find))
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, NamedTuple
 
 from wakeful.surfaces.mcp.arguments import Schema
-from wakeful.surfaces.mcp.desk import Answer, Desk, Given
+from wakeful.surfaces.mcp.tool_context import Answer, Given, ToolContext
 
 
 class Tool(NamedTuple):
@@ -14,7 +14,7 @@ class Tool(NamedTuple):
 
     name: str
     description: str
-    call: Callable[[Desk, Given], Awaitable[Answer]]
+    call: Callable[[ToolContext, Given], Awaitable[Answer]]
     fields: Mapping[str, Schema]
     output: Mapping[str, Any]
     required: tuple[str, ...] = ()

@@ -7,11 +7,12 @@ from typing import Any
 
 from wakeful import ids
 from wakeful.domains.agents.naming import wake_job
+from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.views.lately import lately
 from wakeful.store.interface import Transaction
 from wakeful.surfaces.web.drawings.bars import meter, sparkline
+from wakeful.surfaces.web.marks import Look, look_of_run
 from wakeful.surfaces.web.pages import Asked, Page, Region
-from wakeful.surfaces.web.shapes import Look, look_of_run
 
 BEATS = 48  # so many are drawn
 LOOKS = {
@@ -63,13 +64,14 @@ async def one(asked: Asked) -> dict[str, Any]:
     agent = await asked.scheduler.agents.get(asked.path["name"])
     jobs = [*agent["schedules"], *([agent["heartbeat"]] if agent["heartbeat"] else [])]
 
-    def work(tx: Transaction) -> dict[str, Any]:
+    def work(tx: Transaction) -> tuple[dict[str, Any], dict[str, str]]:
         found = {job["job"]: tx.jobs.by_name(job["job"]) for job in jobs}
         numbers = {name: ids.job_text(pair[0].id) for name, pair in found.items() if pair is not None}
         last = lately(tx, list(numbers.values()))
-        return {name: sparkline(last[text]) for name, text in numbers.items()}
+        words = {name: trigger_of(pair[0].trigger).brief() for name, pair in found.items() if pair is not None}
+        return {name: sparkline(last[text]) for name, text in numbers.items()}, words
 
-    drawings = await asked.scheduler.look(work)
+    drawings, words = await asked.scheduler.read(work)
     beat = agent["heartbeat"]["job"] if agent["heartbeat"] else None
     beats = await asked.scheduler.get_run_log(wake_job(agent["name"]), limit=BEATS) if beat is not None else []
     return {
@@ -77,6 +79,7 @@ async def one(asked: Asked) -> dict[str, Any]:
         "look": look_of(agent),
         "spent": spent(agent),
         "drawings": drawings,
+        "words": words,
         "jobs": jobs,
         "beats": [(run, look_of_run(run)) for run in reversed(beats)],
         "asked_for": agent["self_schedule"]["asked"],

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from wakeful.domains.delivery.tables import Wanted
 from wakeful.domains.delivery.views import delivery_number, get_delivery, list_connectors, list_deliveries
+from wakeful.surfaces.web.marks import Look
 from wakeful.surfaces.web.pages import Asked, Page, Region, command
-from wakeful.surfaces.web.shapes import Look
 
 SHOWN = 50
 LOOKS = {
@@ -31,10 +31,10 @@ async def listed(asked: Asked) -> dict[str, Any]:
     query = asked.query
     before = delivery_number(query["cursor"]) if query.get("cursor") else None
     wanted = Wanted(query.get("status") or None, query.get("connector") or None, before=before, limit=SHOWN + 1)
-    found = await asked.scheduler.look(lambda tx: list_deliveries(tx, wanted))
+    found = await asked.scheduler.read(lambda tx: list_deliveries(tx, wanted))
     kept = {key: value for key, value in query.items() if key != "cursor" and value}
     more = f"/deliveries?{urlencode({**kept, 'cursor': found[SHOWN - 1]['id']})}" if len(found) > SHOWN else None
-    connectors = await asked.scheduler.look(list_connectors)
+    connectors = await asked.scheduler.read(list_connectors)
     return {
         "deliveries": [(one, look_of(one)) for one in found[:SHOWN]],
         "more": more,
@@ -53,7 +53,7 @@ page = Page(
 
 async def one(asked: Asked) -> dict[str, Any]:
     number = delivery_number(asked.path["id"])
-    found = await asked.scheduler.look(lambda tx: get_delivery(tx, number))
+    found = await asked.scheduler.read(lambda tx: get_delivery(tx, number))
     return {"delivery": found, "look": look_of(found)}
 
 

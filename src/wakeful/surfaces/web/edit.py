@@ -6,12 +6,12 @@ import json
 import shlex
 from typing import Any
 
-from wakeful.errors import SchedulerError
+from wakeful.errors import NotAllowed, SchedulerError
 from wakeful.kernel.model.job import Job
 from wakeful.kernel.rules import option_fields
 from wakeful.kernel.views.lately import lately
 from wakeful.kernel.views.scheduled_ahead import look_ahead
-from wakeful.routing.shapes import job_shape
+from wakeful.routing.rendering import job_shape
 from wakeful.store.interface import Transaction
 from wakeful.surfaces.web.pages import Asked, Page, Region
 from wakeful.triggers import Trigger
@@ -41,6 +41,8 @@ def as_text(value: Any) -> str:
 async def form(asked: Asked) -> dict[str, Any]:
     """What stands in the form."""
     job = await the_job(asked)
+    if job is not None and not asked.may_write(job.kind):
+        raise NotAllowed(f"Only an admin may change jobs of kind {job.kind}.")
     if job is None:
         kind = "command" if asked.is_admin else "http"
         return {
@@ -48,7 +50,7 @@ async def form(asked: Asked) -> dict[str, Any]:
             "options": dict.fromkeys(OPTIONS, ""), "helps": helps(), "examples": OPTIONS, "is_timed": True,
             "managed": None,
         }  # fmt: skip
-    shown = job_shape(job, asked.caller, asked.scheduler.default_zone)["payload"]
+    shown = job_shape(job, asked.caller, asked.scheduler.host.default_zone)["payload"]
     return {
         "job": job,
         "kind": job.kind,
@@ -85,6 +87,7 @@ async def preview(asked: Asked) -> dict[str, Any]:
         "error": None,
         "was": job.schedule if job is not None else None,
         "data": "",
+        "zone": None,
     }
     if not words:
         return {**nothing, "error": None if job is not None else "Say when it is to start: every day at 09:00."}
@@ -92,13 +95,14 @@ async def preview(asked: Asked) -> dict[str, Any]:
         trigger = when(words)
     except SchedulerError as error:
         return {**nothing, "error": str(error)}
-    ahead = await asked.scheduler.look(lambda tx: _ahead(tx, trigger, job, asked))
-    return {**nothing, "ahead": ahead, "data": json.dumps(ahead.trigger)}
+    ahead = await asked.scheduler.read(lambda tx: _ahead(tx, trigger, job, asked))
+    zone = trigger.resolved(asked.times.now, asked.scheduler.host.default_zone).own_zone
+    return {**nothing, "ahead": ahead, "data": json.dumps(ahead.trigger), "zone": zone}
 
 
 def _ahead(tx: Transaction, trigger: Trigger, job: Job | None, asked: Asked) -> Any:
     last = lately(tx, [job.id])[job.id] if job is not None else None
-    return look_ahead(tx, trigger, asked.scheduler.default_zone, last)
+    return look_ahead(tx, trigger, asked.scheduler.host.default_zone, last)
 
 
 page = Page(
@@ -106,7 +110,7 @@ page = Page(
     "/jobs/{name:path}/edit",
     lambda asked: f"Edit {asked.path['name']}",
     (Region("preview", (), preview),),
-    lambda asked: f'wakeful edit {shlex.quote(asked.path["name"])} --cron "0 9 * * *"',
+    lambda asked: f'wakeful edit {shlex.quote(asked.path["name"])} --when "every day at 09:00"',
     tab="jobs",
     facts=form,
     role="operator",
@@ -116,7 +120,7 @@ new_page = Page(
     "/jobs/new",
     lambda _: "New job",
     (Region("preview", (), preview),),
-    lambda _: 'wakeful add NAME --cron "0 9 * * *" -- COMMAND',
+    lambda _: 'wakeful add NAME --when "every day at 09:00" -- COMMAND',
     tab="jobs",
     facts=form,
     role="operator",

@@ -10,8 +10,8 @@ from wakeful.kernel.model.run import Run, run_views
 from wakeful.kernel.views.nearness import near_names
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import JobFilter
+from wakeful.surfaces.web.marks import look_of_job, look_of_run
 from wakeful.surfaces.web.pages import Asked, Page, Region
-from wakeful.surfaces.web.shapes import look_of_job, look_of_run
 
 SHOWN = 8
 PLACES = {
@@ -37,13 +37,13 @@ async def found(asked: Asked) -> dict[str, Any]:
         return {"jobs": [], "runs": [], "agents": [], "places": [], "near": [], "text": text}
 
     def work(tx: Transaction) -> tuple[list[Job], list[Run], list[str]]:
-        wanted = JobFilter(contains=text, limit=SHOWN, hidden=asked.scheduler.hidden_kinds)
+        wanted = JobFilter(contains=text, limit=SHOWN, hidden=asked.scheduler.host.hidden_kinds)
         jobs = job_views(tx, tx.jobs.matching(wanted))
         number = ids.number_of("run", text)
         row = tx.runs.get(number) if number is not None else None
         return jobs, run_views(tx, [row]) if row is not None else [], [] if jobs or row else near_names(tx, text)
 
-    jobs, runs, near = await asked.scheduler.look(work)
+    jobs, runs, near = await asked.scheduler.read(work)
     agents = [agent["name"] for agent in await asked.scheduler.agents.list() if text.lower() in agent["name"].lower()]
     places = [(name, path) for name, path in PLACES.items() if text.lower() in name.lower()]
     return {

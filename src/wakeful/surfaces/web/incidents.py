@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from typing import Any
+from urllib.parse import urlencode
 
+from wakeful import ids
 from wakeful.kernel.model.job import job_views
+from wakeful.kernel.views.records import Alert, alert_views
+from wakeful.store.interface import Transaction
 from wakeful.store.listing import JobFilter
+from wakeful.surfaces.web.marks import Look
 from wakeful.surfaces.web.pages import Asked, Page, Region
-from wakeful.surfaces.web.shapes import Look
 
-SHOWN = 100
+SHOWN = 50
+ASKS = "approval"  # the kind of an alert about a run that waits for a person
 MONITORS = {
     "new": Look("idle", "", "new"),
     "up": Look("ok", "ok", "up"),
@@ -20,8 +25,25 @@ MONITORS = {
 
 
 async def alerts(asked: Asked) -> dict[str, Any]:
-    found = await asked.scheduler.list_alerts(open_only=asked.query.get("all") != "1", limit=SHOWN)
-    return {"alerts": found, "all": asked.query.get("all") == "1"}
+    everything, before = asked.query.get("all") == "1", ids.alert_number(asked.query.get("cursor", ""))
+
+    def work(tx: Transaction) -> list[Alert]:
+        return alert_views(tx, tx.alerts.latest(SHOWN + 1, before=before, open_only=not everything))
+
+    found = await asked.scheduler.read(work)
+    older = {**({"all": "1"} if everything else {}), "cursor": found[SHOWN - 1].id} if len(found) > SHOWN else None
+    return {
+        "alerts": [(alert, question_of(alert)) for alert in found[:SHOWN]],
+        "all": everything,
+        "more": f"/alerts?{urlencode(older)}" if older is not None else None,
+    }
+
+
+def question_of(alert: Alert) -> str | None:
+    """The run that waits for the answer of a person; None for an incident of another kind, or one that is over."""
+    number = alert.key.partition(":")[2]
+    asks = alert.kind == ASKS and alert.closed_at is None and number.isdigit()
+    return ids.run_text(int(number)) if asks else None
 
 
 alerts_page = Page(
@@ -31,10 +53,11 @@ alerts_page = Page(
 
 
 async def monitors(asked: Asked) -> dict[str, Any]:
-    wanted = JobFilter(kind="monitor", limit=SHOWN)
-    jobs = await asked.scheduler.look(lambda tx: job_views(tx, tx.jobs.matching(wanted)))
-    shown = [(job, job.monitor, MONITORS[job.monitor["state"]]) for job in jobs if job.monitor is not None]
-    return {"monitors": shown}
+    wanted = JobFilter(kind="monitor", after=asked.query.get("cursor") or None, limit=SHOWN + 1)
+    jobs = await asked.scheduler.read(lambda tx: job_views(tx, tx.jobs.matching(wanted)))
+    shown = [(job, job.monitor, MONITORS[job.monitor["state"]]) for job in jobs[:SHOWN] if job.monitor is not None]
+    more = f"/monitors?{urlencode({'cursor': jobs[SHOWN - 1].name})}" if len(jobs) > SHOWN else None
+    return {"monitors": shown, "more": more}
 
 
 monitors_page = Page(

@@ -14,14 +14,15 @@ from wakeful.kernel.views.actions import action_view
 from wakeful.kernel.views.history import stats
 from wakeful.kernel.views.reasons import REASONS
 from wakeful.kernel.views.slots import WHY
-from wakeful.routing.shapes import job_shape
+from wakeful.routing.rendering import job_shape
 from wakeful.store.interface import Transaction
 from wakeful.store.runs import RunFilter
 from wakeful.store.stretches import Span, Stretch
 from wakeful.surfaces.web.drawings.bars import durations, ledger_bar
+from wakeful.surfaces.web.marks import look_of_job, look_of_run
+from wakeful.surfaces.web.more import about
 from wakeful.surfaces.web.pages import Asked, Page, Region
 from wakeful.surfaces.web.runs import late, took
-from wakeful.surfaces.web.shapes import look_of_job, look_of_run
 from wakeful.triggers.moments import read_moment, to_ms
 
 DAY_MS = 86_400_000
@@ -50,7 +51,7 @@ async def the_job(asked: Asked) -> Any:
 async def head(asked: Asked) -> dict[str, Any]:
     """What it is, and when it comes next."""
     job = await the_job(asked)
-    return {"job": job, "look": look_of_job(job)}
+    return {"job": job, "look": look_of_job(job), "may_write": asked.may_write(job.kind)}
 
 
 async def why(asked: Asked) -> dict[str, Any]:
@@ -72,7 +73,7 @@ async def slots(asked: Asked) -> dict[str, Any]:
         "passed over": sum(tally.passed_over.values()), "merged": tally.merged, "missing": tally.missing,
     }  # fmt: skip
     number = ids.number_of("job", job.id) or 0
-    figures = await asked.scheduler.look(lambda tx: stats(tx, number, since))
+    figures = await asked.scheduler.read(lambda tx: stats(tx, number, since))
     lately = [run for run in await _runs(asked, job.id, ERRORS_READ) if to_ms(run.due_at) >= since]
     delays = sorted(to_ms(run.started_at) - to_ms(run.slot) for run in lately if run.started_at and run.slot)
     costs = [run.usage["cost"] for run in lately if run.usage and run.usage.get("cost")]
@@ -97,7 +98,7 @@ async def lasted(asked: Asked) -> dict[str, Any]:
     known = sorted(ms for ms, run in zip(lasting, runs, strict=True) if ms is not None and run.outcome == "success")
     usual = known[(len(known) - 1) // 2] if known else None
     most = known[-(-len(known) * 95 // 100) - 1] if known else None
-    edits = await asked.scheduler.look(lambda tx: _edits(tx, job))
+    edits = await asked.scheduler.read(lambda tx: _edits(tx, job))
     marks = [(next((n for n, run in enumerate(runs) if to_ms(run.due_at) >= at), None), words) for at, words in edits]
     lines = [(number, words) for number, words in marks if number]
     return {"runs": runs, "drawing": durations(runs, lasting, usual, most, lines), "usual": usual, "most": most}
@@ -153,11 +154,12 @@ async def ahead(asked: Asked) -> dict[str, Any]:
 async def definition(asked: Asked) -> dict[str, Any]:
     """What it is, as it was written."""
     job = await the_job(asked)
-    shown = job_shape(job, asked.caller, asked.scheduler.default_zone)
+    shown = job_shape(job, asked.caller, asked.scheduler.host.default_zone)
     payload = shown["payload"] if isinstance(shown["payload"], dict) else {"payload": shown["payload"]}
     fields = {name: value for name, value in {**payload, **job.options}.items() if value not in (None, [], {}, "")}
     return {
         "job": job,
+        "may_write": asked.may_write(job.kind),
         "fields": {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()},
     }
 
@@ -166,10 +168,10 @@ async def actions(asked: Asked) -> dict[str, Any]:
     """Who did what to it."""
     job = await the_job(asked)
     number = ids.number_of("job", job.id) or 0
-    found = await asked.scheduler.look(
+    found = await asked.scheduler.read(
         lambda tx: [action_view(head, tx.now) for head in tx.actions.about(number, ACTIONS_SHOWN)]
     )
-    return {"actions": found}
+    return {"actions": found, "about": await asked.scheduler.read(lambda tx: about(tx, found))}
 
 
 async def history(asked: Asked) -> dict[str, Any]:
@@ -178,7 +180,7 @@ async def history(asked: Asked) -> dict[str, Any]:
     runs = await _runs(asked, job.id, RUNS_SHOWN)
     number, until = ids.number_of("job", job.id) or 0, asked.times.now
     first = min((to_ms(run.due_at) for run in runs), default=until - DAY_MS)
-    passed = await asked.scheduler.look(lambda tx: tx.stretches.within(number, Span(first - 1, until)))
+    passed = await asked.scheduler.read(lambda tx: tx.stretches.within(number, Span(first - 1, until)))
     items: list[tuple[int, Any]] = [(to_ms(run.due_at), (run, look_of_run(run), took(run), late(run))) for run in runs]
     items += [(one.last_slot, pass_of(one)) for one in passed if fate_of(one.fate).what in PASSED]
     items.sort(key=lambda item: -item[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 from urllib.parse import urlencode
@@ -12,11 +13,12 @@ from wakeful.kernel.views.lately import lately
 from wakeful.kernel.views.nearness import near_names
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import JobFilter
+from wakeful.store.records import JobDef, JobState
 from wakeful.store.runs import RunFilter
 from wakeful.surfaces.web.drawings.bars import sparkline
+from wakeful.surfaces.web.marks import look_of_job
 from wakeful.surfaces.web.pages import Asked, Page, Region, command
 from wakeful.surfaces.web.remembering import Remembered
-from wakeful.surfaces.web.shapes import look_of_job
 
 SHOWN = 50
 AGENTS_LISTED = 200
@@ -46,20 +48,35 @@ def wanted(asked: Asked) -> JobFilter:
         contains=query.get("q") or None,
         after=query.get("cursor") or None,
         limit=SHOWN + 1,
-        hidden=asked.scheduler.hidden_kinds,
+        hidden=asked.scheduler.host.hidden_kinds,
     )
 
 
 def found(tx: Transaction, filters: JobFilter, order: str) -> tuple[list[Job], str | None]:
     """A page of jobs, and where the next one begins."""
-    unfiltered = filters._replace(limit=None, hidden=()) == JobFilter()
-    if order not in ("name", "next", "last") and unfiltered:
-        return _most_urgent(tx, filters.hidden), None
-    if order in ("next", "last"):
-        return _by_time(tx, filters, order), None
+    filtered = _filtered(filters)
+    if not filtered and filters.after is None and order != "name":
+        makers = {"next": _next_first, "last": _last_first}
+        return makers.get(order, _most_urgent)(tx, filters.hidden), None
+    if filtered and order in ("next", "last"):
+        return _sorted(job_views(tx, tx.jobs.matching(filters._replace(limit=SORTED, after=None))), order)[:SHOWN], None
     pairs = tx.jobs.matching(filters)
-    following = pairs[SHOWN - 1][0].name if len(pairs) > SHOWN else None
-    return job_views(tx, pairs[:SHOWN]), following
+    jobs = job_views(tx, pairs[:SHOWN])
+    if len(pairs) > SHOWN:
+        return jobs, pairs[SHOWN - 1][0].name
+    return jobs if order == "name" or filters.after is not None else _sorted(jobs, ""), None
+
+
+def _sorted(jobs: list[Job], order: str) -> list[Job]:
+    """In the wanted order; jobs without such a time come last, by name."""
+
+    def key(job: Job) -> tuple[float, float]:
+        if order == "last":
+            return 0, -job.last_run_at.timestamp() if job.last_run_at else 1
+        rank = NEEDS_FIRST.index(job.status) if not order and job.status in NEEDS_FIRST else len(NEEDS_FIRST)
+        return rank, job.next_run_at.timestamp() if job.next_run_at else float("inf")
+
+    return sorted(jobs, key=key)
 
 
 def _most_urgent(tx: Transaction, hidden: tuple[str, ...]) -> list[Job]:
@@ -69,30 +86,27 @@ def _most_urgent(tx: Transaction, hidden: tuple[str, ...]) -> list[Job]:
         for status in NEEDS_FIRST
         for pair in tx.jobs.matching(JobFilter(status=status, limit=SHOWN, hidden=hidden))
     ]
-    pairs += tx.jobs.soonest(SHOWN, hidden)
-    pairs += tx.jobs.matching(JobFilter(limit=SHOWN, hidden=hidden)) if len(pairs) < SHOWN else []
-    return job_views(tx, list({job.id: (job, state) for job, state in pairs}.values())[:SHOWN])
+    return _filled(tx, [*pairs, *tx.jobs.soonest(SHOWN, hidden)], hidden)
 
 
-def _by_time(tx: Transaction, filters: JobFilter, order: str) -> list[Job]:
-    """Those that start next, or that ran last, among the first that match."""
-    if order == "next":
-        pairs = tx.jobs.soonest(SORTED, filters.hidden)
-        matching = (
-            {job.id for job, _ in tx.jobs.matching(filters._replace(limit=SORTED))} if _filtered(filters) else None
-        )
-    else:
-        runs = tx.runs.matching(RunFilter(limit=SORTED, hidden=filters.hidden))
-        numbers = list(dict.fromkeys(run.job_id for run in runs))
-        found, states = tx.jobs.definitions(numbers), tx.jobs.states(numbers)
-        pairs = [(found[one], states[one]) for one in numbers if one in states and found[one].removed_at is None]
-        matching = (
-            {job.id for job, _ in tx.jobs.matching(filters._replace(limit=SORTED))} if _filtered(filters) else None
-        )
-    views = job_views(tx, [pair for pair in pairs if matching is None or pair[0].id in matching])
-    if order == "next":
-        views.sort(key=lambda job: (job.next_run_at is None, job.next_run_at.timestamp() if job.next_run_at else 0.0))
-    return views[:SHOWN]
+def _next_first(tx: Transaction, hidden: tuple[str, ...]) -> list[Job]:
+    """What starts next, then what has no time to start at."""
+    return _sorted(_filled(tx, tx.jobs.soonest(SHOWN, hidden), hidden), "next")
+
+
+def _last_first(tx: Transaction, hidden: tuple[str, ...]) -> list[Job]:
+    """What ran last, as far as the newest runs say, then the others."""
+    runs = tx.runs.matching(RunFilter(limit=SORTED, hidden=hidden))
+    numbers = list(dict.fromkeys(run.job_id for run in runs))[:SHOWN]
+    found, states = tx.jobs.definitions(numbers), tx.jobs.states(numbers)
+    pairs = [(found[one], states[one]) for one in numbers if one in states and found[one].removed_at is None]
+    return _filled(tx, pairs, hidden)
+
+
+def _filled(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]], hidden: tuple[str, ...]) -> list[Job]:
+    """These, and others by name as long as there is room on the page."""
+    more = tx.jobs.matching(JobFilter(limit=SHOWN, hidden=hidden)) if len(pairs) < SHOWN else []
+    return job_views(tx, list({job.id: (job, state) for job, state in [*pairs, *more]}.values())[:SHOWN])
 
 
 def _filtered(filters: JobFilter) -> bool:
@@ -107,7 +121,7 @@ def chosen(filters: JobFilter) -> str:
 
 
 async def _count(asked: Asked, filters: JobFilter) -> int:
-    return await asked.scheduler.look(lambda tx: tx.jobs.count_up_to(filters, COUNTED))
+    return await asked.scheduler.read(lambda tx: tx.jobs.count_up_to(filters, COUNTED))
 
 
 async def rows(asked: Asked) -> dict[str, Any]:
@@ -127,21 +141,23 @@ async def rows(asked: Asked) -> dict[str, Any]:
             "near": near_names(tx, filters.contains) if not jobs and filters.contains else [],
         }
 
-    facts = await asked.scheduler.look(work)
+    facts = await asked.scheduler.read(work)
     matching = facts["total"] if not _filtered(filters) else len(facts["rows"])
-    if _filtered(filters) and (facts["following"] or filters.after or order in ("next", "last")):
+    full = len(facts["rows"]) == SHOWN
+    if _filtered(filters) and (facts["following"] or filters.after or (full and order in ("next", "last"))):
         matching = await COUNTS.ask(
             asked.scheduler, repr(filters._replace(after=None)), partial(_count, asked, filters)
         )
+    by_name = facts["following"] is not None or filters.after is not None
     agents = [agent["name"] for agent in (await asked.scheduler.agents.list())[:AGENTS_LISTED]]
     more = {**{key: value for key, value in asked.query.items() if key != "cursor" and value}, "order": "name"}
-    filtered = any(asked.query.get(name) for name in ("q", "state", "kind", "agent"))
+    filtered = _filtered(filters)
     return {
         **facts,
         "matching": matching,
         "agents": agents,
         "orders": ORDERS,
-        "order": order if order in ORDERS else "",
+        "order": "name" if by_name and not order else order if order in ORDERS else "",
         "chosen": chosen(filters),
         "many": COUNTED,
         "states": STATES,

@@ -8,8 +8,8 @@ from markupsafe import Markup
 
 from wakeful.kernel.views.events import STREAMS
 from wakeful.surfaces.web.drawings.bars import meter
+from wakeful.surfaces.web.marks import Look
 from wakeful.surfaces.web.pages import Asked, Page, Region
-from wakeful.surfaces.web.shapes import Look
 
 LANES_SHOWN = 50
 LOOKS = {
@@ -24,8 +24,8 @@ LOOKS = {
 async def nodes(asked: Asked) -> dict[str, Any]:
     found = await asked.scheduler.list_nodes()
     shown = [(node, LOOKS.get(node.state, Look("unknown", "", node.state))) for node in reversed(found)]
-    parked, lanes = await asked.scheduler.look(
-        lambda tx: (tx.jobs.parked_counts(asked.scheduler.hidden_kinds), tx.lanes.busiest(LANES_SHOWN))
+    parked, lanes = await asked.scheduler.read(
+        lambda tx: (tx.jobs.parked_counts(asked.scheduler.host.hidden_kinds), tx.lanes.busiest(LANES_SHOWN))
     )
     drawn = [Lane(key, used, size, parked.pop(key, 0), meter(used, size or max(1, used))) for key, used, size in lanes]
     return {

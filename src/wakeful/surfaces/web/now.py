@@ -26,16 +26,16 @@ from wakeful.store.runs import RunFilter
 from wakeful.surfaces.web.deliveries import look_of as look_of_delivery
 from wakeful.surfaces.web.drawings.bars import meter
 from wakeful.surfaces.web.drawings.timeline import draw_back, draw_head, draw_row
+from wakeful.surfaces.web.incidents import ASKS
+from wakeful.surfaces.web.marks import look_of_job
 from wakeful.surfaces.web.pages import Asked, Page, Region
 from wakeful.surfaces.web.remembering import Remembered
 from wakeful.surfaces.web.rendering import Times, span
-from wakeful.surfaces.web.shapes import look_of_job
 from wakeful.triggers import to_ms
 
 LEDGERS: Remembered[tuple[Tally, list[Band]]] = Remembered()
 TIMELINES: Remembered[Timeline] = Remembered()
 FIGURES: Remembered[tuple[Figures, int]] = Remembered()
-ASKS = "approval"  # the alert of a run that asks, which is shown as its question
 NEEDS_SHOWN = 4
 NEXT_SHOWN = 5
 RUNNING_SHOWN = 8
@@ -57,7 +57,7 @@ async def of_today(asked: Asked) -> tuple[Tally, list[Band]] | None:
 
     async def find() -> tuple[Tally, list[Band]]:
         ledger = await asked.scheduler.server_side.get_ledger(None, lambda _: midnight, asked.rights)
-        return ledger.total, await asked.scheduler.look(lambda tx: slept(tx, midnight))
+        return ledger.total, await asked.scheduler.read(lambda tx: slept(tx, midnight))
 
     return await LEDGERS.ask_soon(asked.scheduler, str(midnight), find)
 
@@ -73,24 +73,25 @@ async def needs(asked: Asked) -> dict[str, Any]:
     midnight = asked.times.midnight()
 
     def work(tx: Transaction) -> tuple[list[Run], list[Alert], int, list[int], dict[str, Again]]:
-        asking = tx.runs.matching(RunFilter(status="waiting", phase=APPROVAL, limit=100))
-        alerts = [one for one in tx.alerts.all_open() if one.acked_at is None and one.kind != ASKS]
+        asking = tx.runs.matching(RunFilter(status="waiting", phase=APPROVAL, limit=NEEDS_SHOWN))
+        number = len(asking) if len(asking) < NEEDS_SHOWN else tx.runs.open_counts().get(APPROVAL, 0)
+        alerts = tx.alerts.awaited(ASKS, NEEDS_SHOWN)
         done = [one.at for one in tx.actions.before(None, ACTIONS_READ) if one.what in ANSWERS and not one.undone]
-        views = alert_views(tx, alerts[:NEEDS_SHOWN])
+        views = alert_views(tx, alerts)
         return (
             run_views(tx, asking),
             views,
-            len(alerts),
+            number + tx.alerts.count_awaited(ASKS)[0],
             done,
             {one.id: way for one in views if (way := again(tx, one))},
         )
 
-    questions, alerts, number, answered, ways = await asked.scheduler.look(work)
+    questions, alerts, number, answered, ways = await asked.scheduler.read(work)
     found: Sequence[Run | Alert] = [*questions, *alerts]
     return {
         "questions": [one for one in found[:NEEDS_SHOWN] if isinstance(one, Run)],
         "alerts": [one for one in found[:NEEDS_SHOWN] if isinstance(one, Alert)],
-        "more": max(0, len(questions) + number - NEEDS_SHOWN),
+        "more": max(0, number - NEEDS_SHOWN),
         "again": ways,
         "answered": sum(at >= midnight for at in answered),
         "last_answer": max(answered, default=None),
@@ -123,7 +124,7 @@ def again(tx: Transaction, alert: Alert) -> Again | None:
 
 async def going(asked: Asked) -> dict[str, Any]:
     """What runs, and what starts next."""
-    hidden = asked.scheduler.hidden_kinds
+    hidden = asked.scheduler.host.hidden_kinds
 
     def work(tx: Transaction) -> tuple[list[tuple[Run, int | None]], int, list[Job]]:
         active = tx.runs.matching(RunFilter(status="active", limit=RUNNING_SHOWN, hidden=hidden))
@@ -133,11 +134,11 @@ async def going(asked: Asked) -> dict[str, Any]:
         shown = [(run, usual[run.job_id].usually_ms) for run in views]
         return shown, number, job_views(tx, tx.jobs.soonest(NEXT_SHOWN, hidden))
 
-    running, number, soon = await asked.scheduler.look(work)
+    running, number, soon = await asked.scheduler.read(work)
     starts = sorted(
         ((at, job.name) for job in soon for at in job.upcoming(NEXT_SHOWN) if to_ms(at) > asked.times.now),
     )[:NEXT_SHOWN]
-    return {"running": running, "number": number, "places": asked.scheduler.max_running, "starts": starts}
+    return {"running": running, "number": number, "places": asked.scheduler.host.max_running, "starts": starts}
 
 
 async def line(asked: Asked) -> dict[str, Any]:
@@ -147,7 +148,7 @@ async def line(asked: Asked) -> dict[str, Any]:
     as_table = asked.query.get("view") == "table"
 
     async def find() -> Timeline:
-        return await asked.scheduler.look(lambda tx: timeline(tx, reach, reach, asked.scheduler.hidden_kinds))
+        return await asked.scheduler.read(lambda tx: timeline(tx, reach, reach, asked.scheduler.host.hidden_kinds))
 
     found = await TIMELINES.ask(asked.scheduler, str(reach), find)
     ticks = ticks_of(found, hours, asked.times)
@@ -196,11 +197,11 @@ def ticks_of(line: Timeline, hours: int, times: Times) -> list[int]:
 
 async def said(asked: Asked) -> dict[str, Any]:
     """What agents said, and whether it arrived."""
-    found = await asked.scheduler.look(lambda tx: list_deliveries(tx, Wanted(limit=SAID_READ)))
+    found = await asked.scheduler.read(lambda tx: list_deliveries(tx, Wanted(limit=SAID_READ)))
     replies = [(one, look_of_delivery(one)) for one in found if one["agent"] is not None]
     since, agents = asked.times.midnight(), await asked.scheduler.agents.list()
-    hushed = await asked.scheduler.look(lambda tx: hushes(tx, [agent["name"] for agent in agents], since))
-    has_connectors = bool(await asked.scheduler.look(list_connectors))
+    hushed = await asked.scheduler.read(lambda tx: hushes(tx, [agent["name"] for agent in agents], since))
+    has_connectors = bool(await asked.scheduler.read(list_connectors))
     return {"replies": replies[:SAID_SHOWN], "hushed": hushed, "connected": has_connectors}
 
 
@@ -233,7 +234,7 @@ async def spend(asked: Asked) -> dict[str, Any]:
     """What agents have used of their budget today."""
     agents = await asked.scheduler.agents.list()
     used = sum(agent["spent_today"]["cost"] for agent in agents)
-    limits = await asked.scheduler.look(limits_of)
+    limits = await asked.scheduler.read(limits_of)
     cap = in_units(limits.caps.cost) if limits.caps.cost is not None else None
     elapsed = max(1, asked.times.now - asked.times.midnight())
     expected = used * 24 * HOUR_MS / elapsed
@@ -251,8 +252,8 @@ async def record(asked: Asked) -> dict[str, Any]:
     today = ids.first_id_at(asked.times.midnight())
 
     async def find() -> tuple[Figures, int]:
-        return await asked.scheduler.look(
-            lambda tx: (figures(tx, asked.scheduler.hidden_kinds), tx.runs.settled_twice(today, BY_ITSELF))
+        return await asked.scheduler.read(
+            lambda tx: (figures(tx, asked.scheduler.host.hidden_kinds), tx.runs.settled_twice(today, BY_ITSELF))
         )
 
     found = await of_today(asked)
@@ -264,7 +265,7 @@ async def record(asked: Asked) -> dict[str, Any]:
 
 async def first(asked: Asked) -> dict[str, Any]:
     """Whether this is the first visit: nothing is scheduled yet."""
-    connectors = await asked.scheduler.look(list_connectors)
+    connectors = await asked.scheduler.read(list_connectors)
     return {"connected": bool(connectors), "agents": bool(await asked.scheduler.agents.list())}
 
 

@@ -12,6 +12,7 @@ import shlex
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
+from string import Formatter
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
@@ -87,6 +88,10 @@ class Asked(NamedTuple):
         """Whether buttons are shown; the API decides for itself."""
         return self.caller.may("operator")
 
+    def may_write(self, kind: str) -> bool:
+        """Whether buttons that change or remove a job of this kind are shown."""
+        return self.may_act and (self.is_admin or kind not in self.scheduler.server_side.admin_kinds)
+
     @property
     def is_admin(self) -> bool:
         return self.caller.may("admin")
@@ -121,6 +126,10 @@ class Page(NamedTuple):
     """Who may see it."""
     template: str | None = None
     """The template, where it is not `NAME.html`."""
+
+    def names(self) -> set[str]:
+        """What its address has a place for, such as the name of a job."""
+        return {name for _, name, _, _ in Formatter().parse(self.path.replace(":path", "")) if name}
 
     def region(self, name: str) -> Region | None:
         return next((one for one in self.regions if one.name == name), None)
@@ -202,7 +211,7 @@ def common(asked: Asked, verdict: Verdict) -> dict[str, Any]:
 
 def times_of(scheduler: Scheduler, wanted: str = "") -> Times:
     """Times as a reader in that zone has them; days begin in the server's zone, as in its sums."""
-    home = scheduler.default_zone
+    home = scheduler.host.default_zone
     return Times(scheduler.clock.now(), wanted if is_zone(wanted) else home, home)
 
 

@@ -6,6 +6,7 @@ import re
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 import jinja2
@@ -13,7 +14,7 @@ from markupsafe import Markup, escape
 
 from wakeful.counting import counted
 from wakeful.surfaces.web.assets import address
-from wakeful.surfaces.web.shapes import said
+from wakeful.surfaces.web.marks import said
 from wakeful.triggers.moments import from_ms, iso, to_ms
 from wakeful.triggers.zones import place_named
 
@@ -54,6 +55,7 @@ def environment() -> jinja2.Environment:
         "counted": counted,
         "money": money,
         "number": number,
+        "part": part,
     }
     found.tests["has_word"] = lambda one: hasattr(one, "word")
     found.globals |= {"asset": address, "icon": icon, "said": said}
@@ -105,6 +107,11 @@ def money(amount: float) -> str:
 def number(value: int) -> str:
     """`16,402`."""
     return f"{value:,}"
+
+
+def part(name: str) -> str:
+    """A name as one part of an address, in which its own slashes part nothing."""
+    return quote(name, safe="")
 
 
 def icon(shape: str, tone: str = "", label: str | None = None) -> Markup:

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Request
 from starlette.responses import RedirectResponse, Response
 
 from wakeful.errors import SchedulerError
-from wakeful.kernel.views.nearness import near_names
+from wakeful.routing.addresses import as_sent
 from wakeful.routing.auth import anyone
 from wakeful.routing.problems import ApiError
 from wakeful.routing.rights import rights_of
-from wakeful.routing.wiring import Sched, Settings
+from wakeful.routing.wiring import scheduler_of, settings_of
 from wakeful.surfaces.api.front import listing
 from wakeful.surfaces.web import (
     agents,
@@ -33,8 +33,10 @@ from wakeful.surfaces.web import (
     stream,
     workflows,
 )
-from wakeful.surfaces.web.pages import Asked, Page, common, packed, show, show_region, times_of
-from wakeful.surfaces.web.rendering import HEADERS, render
+from wakeful.surfaces.web.pages import Asked, Page, show, show_region, times_of
+from wakeful.surfaces.web.refusals import NOWHERE, explain, explain_plainly, refuse, wrong_role
+from wakeful.surfaces.web.rendering import HEADERS
+from wakeful.surfaces.web.sign_in import wants_page
 
 #: The narrower addresses first.
 PAGES: tuple[Page, ...] = (
@@ -65,22 +67,20 @@ router = APIRouter(include_in_schema=False)
 #: The theme that was chosen, and the zone that the script found the browser in.
 THEME, ZONE = "wakeful-theme", "wakeful-zone"
 THEMES = ("light", "dark")
+#: Addresses that only programs and our own script ask for.
+ELSEWHERE = ("/api/", "/ui/", "/static/", "/in/")
 
 
-def wants_page(request: Request) -> bool:
-    """Whether this is a person with a browser, and not a program."""
-    return "text/html" in request.headers.get("accept", "")
-
-
-async def asked(request: Request, scheduler: Sched, settings: Settings) -> Asked:
+async def asked(request: Request) -> Asked:
     """Who asks for a page, and what for; ApiError for callers who may not."""
+    scheduler, settings = await scheduler_of(request), await settings_of(request)
     caller = await anyone(request)
     if caller.is_agent:
         raise ApiError(403, "forbidden", f"Token {caller.name} has the role agent; pages need viewer.")
     rights = await rights_of(caller, settings, scheduler)
-    path, query = dict(request.path_params), dict(request.query_params)
+    path, query = {name: as_sent(value) for name, value in request.path_params.items()}, dict(request.query_params)
     if request.url.path.startswith("/ui/"):  # a region has the parameters of its page's address in its own query
-        path |= {name[1:]: value for name, value in query.items() if name.startswith("_")}
+        path = {name[1:]: value for name, value in query.items() if name.startswith("_")}
         query = {name: value for name, value in query.items() if not name.startswith("_")}
     theme = request.cookies.get(THEME, "")
     packs = "gzip" in request.headers.get("accept-encoding", "")
@@ -89,61 +89,59 @@ async def asked(request: Request, scheduler: Sched, settings: Settings) -> Asked
 
 
 def page_route(page: Page) -> Callable[..., Awaitable[Response]]:
-    async def get(request: Request, scheduler: Sched, settings: Settings) -> Response:
+    async def get(request: Request) -> Response:
         if page.path == "/" and not wants_page(request):
             return listing()
-        try:
-            given = await asked(request, scheduler, settings)
-        except ApiError as error:
-            if error.status != 401 or not wants_page(request):
-                raise
-            return RedirectResponse("/in", status_code=303, headers=HEADERS)
-        if not given.caller.may(page.role):
-            return await refuse(page, given)
-        return await answer(page, given)
+        return await answer(request, page)
 
     return get
 
 
-async def refuse(page: Page, given: Asked) -> Response:
-    """A page that says which role the wanted one is for."""
-    sentence = f"You are signed in as {given.caller.role}; this page is for {page.role}s."
-    facts = common(given, await given.scheduler.get_verdict())
-    text = render("missing.html", **facts, title="Not allowed", sentence=sentence, page=page, near=[], kind="jobs")
-    return packed(text, given, 403)
-
-
-async def answer(page: Page, given: Asked) -> Response:
-    """The page, or one that says what is not there."""
+async def answer(request: Request, page: Page) -> Response:
+    """The page, or for people one that says why it is not shown."""
+    if not wants_page(request):
+        given = await asked(request)
+        return await show(page, given) if given.caller.may(page.role) else await refuse(page, given)
     try:
-        return await show(page, given)
+        given = await asked(request)
+        if not given.caller.may(page.role):
+            return await refuse(page, given)
+        try:
+            return await show(page, given)
+        except SchedulerError as error:
+            if error.status >= 500:
+                raise
+            return await explain(page, given, str(error), error.status)
     except SchedulerError as error:
-        if error.status != 404:
-            raise
-        facts = common(given, await given.scheduler.get_verdict())
-        name, kind = next(iter(given.path.values()), ""), page.tab or page.name
-        near = await given.scheduler.look(lambda tx: near_names(tx, name)) if kind == "jobs" else []
-        text = render(
-            "missing.html", **facts, title="Not found", sentence=str(error), page=page, near=near, kind=kind
-        )  # fmt: skip
-        return packed(text, given, 404)
+        return explain_plainly(request, error)
+
+
+async def nothing_here(request: Request) -> Response | None:
+    """For people: the page for an address at which there is nothing; None for programs, and where no pages are."""
+    if request.method != "GET" or not wants_page(request) or request.url.path.startswith(ELSEWHERE):
+        return None
+    try:
+        return await explain(NOWHERE, await asked(request), "There is nothing at this address.", 404)
+    except SchedulerError as error:
+        return explain_plainly(request, error)
 
 
 @router.get("/ui/{page_name}/{region_name}")
-async def get_region(
-    request: Request, page_name: str, region_name: str, scheduler: Sched, settings: Settings
-) -> Response:
+async def get_region(request: Request, page_name: str, region_name: str) -> Response:
     page = next((one for one in PAGES if one.name == page_name), None)
     region = page.region(region_name) if page is not None else None
-    if page is None or region is None:
+    if page is None or region is None or not page.names() <= {name[1:] for name in request.query_params}:
         raise ApiError(404, "not_found", "There is no such part of a page. Reload the page.")
-    return await show_region(page, region, await asked(request, scheduler, settings), request)
+    given = await asked(request)
+    if not given.caller.may(page.role):
+        raise ApiError(403, "forbidden", wrong_role(page, given))
+    return await show_region(page, region, given, request)
 
 
 @router.post("/theme")
-async def choose_theme(request: Request, scheduler: Sched, settings: Settings) -> Response:
+async def choose_theme(request: Request) -> Response:
     """Keep the theme that was chosen; the system's where it is neither light nor dark."""
-    await asked(request, scheduler, settings)
+    await asked(request)
     wanted = parse_qs((await request.body()).decode("utf-8", "replace")).get("theme", [""])[0]
     answered = RedirectResponse("/more", status_code=303, headers=HEADERS)
     if wanted in THEMES:

@@ -10,13 +10,13 @@ from urllib.parse import urlencode
 from wakeful import ids
 from wakeful.kernel.model.job import Run
 from wakeful.kernel.model.run import run_views
-from wakeful.routing.shapes import trace_for
+from wakeful.routing.rendering import trace_for
 from wakeful.store.interface import Transaction
 from wakeful.store.runs import RunFilter
 from wakeful.surfaces.api.run_logs import tail_of
+from wakeful.surfaces.web.marks import OPEN, OUTCOMES, look_of_run
 from wakeful.surfaces.web.pages import Asked, Page, Region, command
 from wakeful.surfaces.web.rendering import ansi
-from wakeful.surfaces.web.shapes import OPEN, OUTCOMES, look_of_run
 from wakeful.threads import room
 from wakeful.triggers import to_ms
 
@@ -50,7 +50,7 @@ async def listed(asked: Asked) -> dict[str, Any]:
         status=outcome if outcome in OPEN else None,
         before_id=ids.number_of("run", cursor),
         limit=SHOWN + 1,
-        hidden=asked.scheduler.hidden_kinds,
+        hidden=asked.scheduler.host.hidden_kinds,
     )
     runs = await asked.scheduler.server_side.list_runs(filters, asked.rights, job=query.get("job") or None)
     kept = {key: value for key, value in query.items() if key != "cursor" and value}
@@ -126,7 +126,7 @@ async def chain(asked: Asked) -> dict[str, Any]:
             rows.append(tx.runs.get(after))
         return run_views(tx, [row for row in rows if row is not None])
 
-    attempts = await asked.scheduler.look(work)
+    attempts = await asked.scheduler.read(work)
     return {
         "run": run,
         "attempts": [(one, look_of_run(one), took(one)) for one in attempts],

@@ -35,39 +35,50 @@ async def sign_in_page() -> Response:
 @router.get("/in/{code}")
 async def redeem(request: Request, code: str, scheduler: Sched, settings: Settings) -> Response:
     """Sign in with the code of a link; it leaves the address bar, and is worth nothing from here on."""
-    failures = request.app.state.gate.failures
-    if failures.wait(address_of(request)) > 0:
-        return ask("Too many wrong codes from this address. Wait a minute.", 429)
+    if request.scope["state"].get("head_only"):  # whoever only looks where a link leads does not use it up
+        return ask(GREETING)
     secret = await scheduler.server_side.redeem_code(code)
-    if secret is None:
-        failures.count(address_of(request))
-        return ask(USED, 403)
-    return enter(request, secret, settings.public_url)
+    return enter(request, secret, settings.public_url) if secret is not None else _refuse(request, USED)
 
 
 @router.post("/in")
 async def sign_in(request: Request, scheduler: Sched, settings: Settings) -> Response:
     """Sign in with a token that was typed in."""
     given = parse_qs((await request.body()).decode("utf-8", "replace")).get("token", [""])[0].strip()
+    secret = await scheduler.server_side.sign_in(given)
+    return enter(request, secret, settings.public_url) if secret is not None else _refuse(request, WRONG)
+
+
+def _refuse(request: Request, sentence: str) -> Response:
+    """A wrong code or token, of which an address may present only a few. A valid one is never refused for others."""
     failures = request.app.state.gate.failures
     if failures.wait(address_of(request)) > 0:
-        return ask("Too many wrong tokens from this address. Wait a minute.", 429)
-    secret = await scheduler.server_side.sign_in(given)
-    if secret is None:
-        failures.count(address_of(request))
-        return ask(WRONG, 403)
-    return enter(request, secret, settings.public_url)
+        return ask("Too many wrong codes or tokens from this address. Wait a minute.", 429)
+    failures.count(address_of(request))
+    return ask(sentence, 403)
 
 
 @router.post("/out")
 async def sign_out(request: Request, scheduler: Sched) -> Response:
     """End the session on the server, and forget its cookie."""
     secret = request.cookies.get(COOKIE)
-    if secret is None:
+    if secret is None and not wants_page(request):
         raise ApiError(401, "unauthorized", "Nobody is signed in here.")
-    await scheduler.server_side.sign_out(secret)
+    if secret is not None and await request.app.state.gate.still_valid(secret):
+        await scheduler.server_side.sign_out(secret)
+    return leave(request)
+
+
+def wants_page(request: Request) -> bool:
+    """Whether this is a person with a browser, and not a program."""
+    return "text/html" in request.headers.get("accept", "")
+
+
+def leave(request: Request) -> Response:
+    """To the page that asks for a token. A cookie that is worth nothing any more is forgotten."""
     answer = RedirectResponse("/in", status_code=303, headers=HEADERS)
-    answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
+    if COOKIE in request.cookies:
+        answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="strict")
     return answer
 
 

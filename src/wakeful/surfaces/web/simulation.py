@@ -14,11 +14,11 @@ from wakeful.foresight.recording import SimulatedRun
 from wakeful.foresight.simulating import Simulation
 from wakeful.kernel.views.timeline import Band, Mark, Row, Timeline, timeline
 from wakeful.surfaces.web.drawings.timeline import draw_back, draw_head, draw_row
+from wakeful.surfaces.web.marks import look_of_job
 from wakeful.surfaces.web.now import ticks_of
 from wakeful.surfaces.web.pages import Asked, Page, Region
 from wakeful.surfaces.web.remembering import Remembered
 from wakeful.surfaces.web.rendering import money, number
-from wakeful.surfaces.web.shapes import look_of_job
 from wakeful.triggers.durations import interval_ms
 
 DAY_MS = 86_400_000
@@ -103,8 +103,8 @@ async def simulation(asked: Asked) -> dict[str, Any]:
         bands = [Band(one.begins, one.ends) for one in faults_of(question, found.done.begins, asked.times.zone).outages]
     except (InvalidSetting, NotFound) as error:
         return {**shown, "refused": str(error), "done": None}
-    past = await asked.scheduler.look(
-        lambda tx: timeline(tx, question.for_ms, question.for_ms, asked.scheduler.hidden_kinds)
+    past = await asked.scheduler.read(
+        lambda tx: timeline(tx, question.for_ms, question.for_ms, asked.scheduler.host.hidden_kinds)
     )
     line = joined(past, found, bands)
     hours = 2 if question.for_ms <= DAY_MS // 2 else 4 if question.for_ms <= DAY_MS else 24

@@ -17,8 +17,8 @@ from wakeful import clock as clocks
 from wakeful.errors import SchedulerError
 from wakeful.routing.auth import Viewer, presented
 from wakeful.routing.wiring import Ending, Sched
+from wakeful.surfaces.api.event_feed import Feed
 from wakeful.surfaces.api.events import Streams
-from wakeful.surfaces.api.feed import Feed
 
 router = APIRouter(include_in_schema=False)
 

@@ -6,20 +6,20 @@ import json
 import shlex
 from typing import Any
 
+from wakeful.surfaces.web.marks import Look
 from wakeful.surfaces.web.pages import Asked, Page, Region
-from wakeful.surfaces.web.shapes import Look
 
 LOOKS = {
-    "running": Look("active", "run", "Running"),
-    "idle": Look("idle", "", "Idle"),
-    "needs_attention": Look("waiting", "wait", "Needs attention"),
-    "stopped": Look("disabled", "bad", "Stopped"),
+    "running": Look("active", "run", "running"),
+    "idle": Look("idle", "", "idle"),
+    "needs_attention": Look("waiting", "wait", "needs attention"),
+    "stopped": Look("disabled", "bad", "stopped"),
 }
 PHASES = ("preparing", "prepared", "mutating", "mutated", "emitting", "committed")
 
 
 def look_of(workflow: dict[str, Any]) -> Look:
-    word = workflow["status"].replace("_", " ").capitalize()
+    word = workflow["status"].replace("_", " ")
     return LOOKS.get(workflow["status"], Look("idle", "", word))
 
 

@@ -8,8 +8,8 @@ import typer
 
 from wakeful.console.failures import WrongUse
 from wakeful.console.opening import change, read
-from wakeful.console.place import Db, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, HowMany, Json, print_json, print_table
 from wakeful.domains.agents import work as items
 from wakeful.domains.agents.belongings import moving
@@ -67,7 +67,7 @@ def work_list(
     nothing: list[dict[str, Any]] = []
     found = read(
         place,
-        lambda s: s.look(lambda tx: items.list_items(tx, agent, status, None, number, orphaned=orphaned)),
+        lambda s: s.read(lambda tx: items.list_items(tx, agent, status, None, number, orphaned=orphaned)),
         nothing,
     )
     if as_json:

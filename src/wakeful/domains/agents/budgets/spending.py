@@ -34,7 +34,7 @@ from wakeful.domains.agents.budgets.rules import (
     written,
 )
 from wakeful.domains.agents.budgets.tables import FLEET, Budgets, Reservation, scope_of
-from wakeful.domains.agents.inherited import whole_payload
+from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.naming import HEARTBEAT, wake_job
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
 from wakeful.kernel.hooks import Refused
@@ -92,7 +92,7 @@ def store_limits(tx: Transaction, limits: Limits) -> bool:
 
 def refuse_start(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:
     """What stands against a start that is being claimed: a slot is passed over, everything else waits for a new day."""
-    payload = whole_payload(tx, json.loads(job.payload))
+    payload = effective_payload(tx, json.loads(job.payload))
     if payload["does"] not in ASKING:
         return None
     limits = limits_of(tx)
@@ -118,7 +118,7 @@ def refuse_start(tx: Transaction, context: Context, job: JobDef, state: JobState
 
 def refuse_by_hand(tx: Transaction, context: Context, job: JobDef) -> Refused | None:
     """What stands against a start by hand, asked before it is stored."""
-    payload = whole_payload(tx, json.loads(job.payload))
+    payload = effective_payload(tx, json.loads(job.payload))
     if payload["does"] not in ASKING:
         return None
     limits = limits_of(tx)
@@ -202,7 +202,7 @@ def _open(tx: Transaction, *subjects: str) -> list[str]:
 
 def reserve(tx: Transaction, job: JobDef, run: RunRow) -> None:
     """A run that is being claimed reserves what it may cost; one that was given back has done so."""
-    payload = whole_payload(tx, json.loads(job.payload))
+    payload = effective_payload(tx, json.loads(job.payload))
     budgets = tx.of(Budgets)
     if payload["does"] in ASKING and not budgets.reservations([run.id]):
         agent, may_cost = payload["agent"], max_cost_of(payload)
@@ -258,7 +258,7 @@ def fleet_today(tx: Transaction) -> dict[str, Any] | None:
 
 def used_today(tx: Transaction, job: JobDef) -> list[str]:
     """What `explain` says about the budget of a job that calls an agent."""
-    payload = whole_payload(tx, json.loads(job.payload))
+    payload = effective_payload(tx, json.loads(job.payload))
     if payload.get("does") not in ASKING:
         return []
     agent, limits = payload["agent"], limits_of(tx)

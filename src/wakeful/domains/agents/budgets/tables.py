@@ -127,7 +127,7 @@ class Budgets(Verbs):
             "AND due_at > ? AND job_id IN (SELECT id FROM jobs WHERE kind = 'agent' AND removed_at IS NULL)"
         )
         changed = self._session.execute(sql, (now, now))
-        if changed and self._session.floor is not None:
-            self._session.floor.armed(now)
+        if changed and self._session.watermark is not None:
+            self._session.watermark.armed(now)
         self._session.announce()
         return changed

@@ -9,11 +9,11 @@ import typer
 
 from wakeful import ids
 from wakeful.console.failures import say_note
+from wakeful.console.humanize import ago, moment_words
 from wakeful.console.opening import change, now_ms, read, server_of
-from wakeful.console.place import Db, chosen
-from wakeful.console.saying import say, say_text
+from wakeful.console.output import say, say_text
+from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
-from wakeful.console.words import ago, moment_words
 from wakeful.console.zones import shown_zone
 from wakeful.domains.agents.inbound import receiving
 from wakeful.scheduler import Scheduler
@@ -39,7 +39,7 @@ def list_(
     """List requests from outside, newest first."""
     place = chosen(ctx, db)
     nothing: list[dict[str, Any]] = []
-    found = read(place, lambda s: s.look(lambda tx: receiving.list_requests(tx, name, None, number)), nothing)
+    found = read(place, lambda s: s.read(lambda tx: receiving.list_requests(tx, name, None, number)), nothing)
     if as_json:
         print_json(found)
     elif found:
@@ -76,7 +76,7 @@ def _rows(found: list[dict[str, Any]]) -> tuple[list[Column], list[list[str | Ce
 def show(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None) -> None:
     """Show a request with its content."""
     place = chosen(ctx, db)
-    found = change(place, lambda s: s.look(lambda tx: receiving.get_request(tx, ref)))
+    found = change(place, lambda s: s.read(lambda tx: receiving.get_request(tx, ref)))
     if as_json:
         print_json(found)
         return

@@ -86,7 +86,7 @@ async def pass_on(scheduler: Scheduler, message: Message, agent: str | None) -> 
         _check(tx, message, agent)
         return patterns_for(tx, message.connector, agent)
 
-    found = found_in(message.text, await scheduler.look(look))
+    found = found_in(message.text, await scheduler.read(look))
     return await scheduler.transact(lambda tx, context: _receive(tx, context, message, agent, found))
 
 

@@ -80,7 +80,7 @@ OfJob = Annotated[str | None, Query(max_length=200, description="only of this sc
 )
 async def call_hook(request: Request, scheduler: Sched, agent: AgentName, schedule: ScheduleName) -> Response:
     name = f"{agent}.{schedule}"
-    webhook = await scheduler.look(lambda tx: _webhook_of(tx, name))  # who guesses does not occupy the writer
+    webhook = await scheduler.read(lambda tx: _webhook_of(tx, name))  # who guesses does not occupy the writer
     gate: Gate = request.app.state.gate
     if webhook is None:
         raise ApiError(404, "not_found", "There is no webhook at this address.")
@@ -207,7 +207,7 @@ async def list_inbound(
     scheduler: Sched, _: Viewer, *, job: OfJob = None, limit: Limit = LIMIT, cursor: Cursor = None
 ) -> Response:
     async def read(last: int | None, number: int) -> list[dict[str, Any]]:
-        return await scheduler.look(lambda tx: list_requests(tx, job, last, number))
+        return await scheduler.read(lambda tx: list_requests(tx, job, last, number))
 
     return respond(await id_page("req", limit, cursor, read))
 
@@ -220,7 +220,7 @@ async def list_inbound(
     summary="One request with its content",
 )
 async def get_inbound(scheduler: Sched, _: Operator, request_id: Ref) -> Response:
-    return respond(answer(200, await scheduler.look(lambda tx: get_request(tx, request_id))))
+    return respond(answer(200, await scheduler.read(lambda tx: get_request(tx, request_id))))
 
 
 @router.post(

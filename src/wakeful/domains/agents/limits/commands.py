@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from wakeful.console.humanize import ago, ahead
 from wakeful.console.opening import change, now_ms, read
-from wakeful.console.place import Db, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, Json, print_json, print_table
-from wakeful.console.words import ago, ahead
 from wakeful.triggers.moments import read_moment
 
 limits = typer.Typer(help="List accounts at their rate limit, and clear limits.", invoke_without_command=True)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from wakeful.domains.agents.inherited import whole_payload
+from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.limits.rules import RateLimit, is_over, met_again, needs_a_person
 from wakeful.domains.agents.limits.tables import RateLimits
 from wakeful.domains.agents.naming import AGENT, source_key
@@ -56,7 +56,7 @@ def get_past(tx: Transaction, context: Context, account: str | None, started_at:
 def end_run(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
     """What the end of a run says about the limit of its account."""
     if result.outcome == "success" and run.started_at is not None:
-        payload = whole_payload(tx, json.loads(job.payload))
+        payload = effective_payload(tx, json.loads(job.payload))
         get_past(tx, context, limited_as(payload), run.started_at)
 
 
@@ -119,7 +119,7 @@ def clear_limit(tx: Transaction, context: Context, account: str) -> dict[str, An
 def _jobs_of(tx: Transaction, account: str) -> Iterator[tuple[JobDef, JobState, Mapping[str, Any]]]:
     """The jobs that a limit of the account keeps waiting, each with its whole payload."""
     for job, state in tx.jobs.matching(JobFilter(kind=AGENT)):
-        payload = whole_payload(tx, json.loads(job.payload))
+        payload = effective_payload(tx, json.loads(job.payload))
         if account in (limited_as(payload), source_key(payload.get("work"))):
             yield job, state, payload
 

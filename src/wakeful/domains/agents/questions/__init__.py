@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wakeful.domains.agents.added import added_schedule
+from wakeful.domains.agents.ad_hoc_schedules import added_schedule
 from wakeful.errors import InvalidJob, JobExists
 from wakeful.kernel.actions.drafts import draft
 from wakeful.kernel.actions.jobs import add_jobs

@@ -10,9 +10,9 @@ from wakeful.console.failures import say_error
 from wakeful.console.finding import job_named
 from wakeful.console.following import WELL, refuse_later, say_begun, until_done
 from wakeful.console.opening import change, server_of
-from wakeful.console.place import Db, chosen
+from wakeful.console.output import say, say_text
 from wakeful.console.running_here import run_in_this_process
-from wakeful.console.saying import say, say_text
+from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Json, print_json
 from wakeful.domains.agents.questions import prepared
 from wakeful.kernel.model.run import Run
@@ -36,7 +36,7 @@ def ask(
 
     async def work(scheduler: Scheduler) -> Run | None:
         if server_of(scheduler) is None:
-            zone = scheduler.default_zone
+            zone = scheduler.host.default_zone
             question = await scheduler.transact(
                 lambda tx, context: prepared(tx, context, name, prompt, deliver="none", zone=zone)
             )

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.acknowledging import ack_of, delivered_text
+from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.inbound.listening import listeners
 from wakeful.domains.agents.inbound.receiving import CHAT, request_of
-from wakeful.domains.agents.inherited import whole_payload
 from wakeful.domains.agents.replies.tables import Replies, Route
 from wakeful.domains.agents.senders.feeding import is_fed
 from wakeful.domains.delivery import Post, connector_for, enqueue, has_connectors, result_message, subject_of
@@ -39,7 +39,7 @@ def send_reply(tx: Transaction, context: Context, job: JobDef, run: RunRow, resu
         return
     payload: dict[str, Any] = json.loads(job.payload)
     if route is None:  # it began before routes were kept
-        route = _route(tx, whole_payload(tx, payload), run)
+        route = _route(tx, effective_payload(tx, payload), run)
     to = (route.limited_to if output.get("untrusted") else None) or route.goes_to
     if to is None and not has_connectors(tx):
         return

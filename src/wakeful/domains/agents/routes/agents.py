@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
-from wakeful.domains.agents import run_requests, whole
+from wakeful.domains.agents import pausing, run_requests
 from wakeful.domains.agents.route_models import (
     AgentOut,
     AgentSummary,
@@ -101,7 +101,7 @@ async def add_agent_event(scheduler: Sched, caller: OperatorOrRun, name: AgentNa
 )
 async def pause_agent(scheduler: Sched, _: Operator, rights: Allowed, name: AgentName) -> Response:
     done = await scheduler.transact(
-        lambda tx, context: whole.pause_agent(tx, context, name, origin_of(context, rights))
+        lambda tx, context: pausing.pause_agent(tx, context, name, origin_of(context, rights))
     )
     return respond(answer(200, done.agent, **undoable(done.action)))
 
@@ -115,7 +115,7 @@ async def pause_agent(scheduler: Sched, _: Operator, rights: Allowed, name: Agen
 )
 async def resume_agent(scheduler: Sched, _: Operator, rights: Allowed, name: AgentName) -> Response:
     done = await scheduler.transact(
-        lambda tx, context: whole.resume_agent(tx, context, name, origin_of(context, rights))
+        lambda tx, context: pausing.resume_agent(tx, context, name, origin_of(context, rights))
     )
     return respond(answer(200, done.agent, **undoable(done.action)))
 

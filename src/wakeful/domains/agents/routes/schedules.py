@@ -27,8 +27,8 @@ from wakeful.routing import addresses
 from wakeful.routing.auth import Anyone
 from wakeful.routing.idempotency import Answer, Key, answer, respond, undoable
 from wakeful.routing.problems import ApiError, answers
+from wakeful.routing.rendering import local, zone_of
 from wakeful.routing.rights import Allowed, Editor
-from wakeful.routing.shapes import local, zone_of
 from wakeful.routing.wiring import Sched
 from wakeful.store.interface import Transaction
 from wakeful.triggers import from_ms, iso, to_ms
@@ -54,7 +54,7 @@ async def list_schedules(scheduler: Sched, _: Anyone, rights: Allowed) -> Respon
         return found
 
     found = await scheduler.server_side.show(rights.run, work)
-    return respond(answer(200, [shape(one, scheduler.default_zone) for one in found]))
+    return respond(answer(200, [shape(one, scheduler.host.default_zone) for one in found]))
 
 
 @router.get(
@@ -71,7 +71,7 @@ async def get_schedule(scheduler: Sched, _: Anyone, rights: Allowed, slug: Slug)
         return found
 
     found = await scheduler.server_side.show(rights.run, work)
-    return respond(answer(200, shape(found, scheduler.default_zone)))
+    return respond(answer(200, shape(found, scheduler.host.default_zone)))
 
 
 @router.put(
@@ -88,7 +88,7 @@ async def put_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug,
         task = given.session_config.onto(task)
     _refuse_session(given.agent, task)
     wanted = ScheduleSpec(task, given.timing.to_data(), given.enabled, given.agent, options_of(given.options))
-    terms = WriteTerms(rights, scheduler.default_zone, defaults=scheduler.job_defaults)
+    terms = WriteTerms(rights, scheduler.host.default_zone, defaults=scheduler.host.job_defaults)
     found, created, action = await scheduler.transact(lambda tx, node: schedules.put(tx, node, slug, wanted, terms))
     next_run = iso(found.next_at) if found.next_at is not None else None
     body = {"slug": slug, "nextRun": next_run, "created": created}
@@ -108,7 +108,7 @@ async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slu
         if name in given.model_fields_set and getattr(given, name) is None:
             sentence = f"{'schedule' if name == 'timing' else name} cannot be null: leave it out to keep it as it is."
             raise ApiError(422, "invalid", sentence)
-    terms = WriteTerms(rights, scheduler.default_zone)
+    terms = WriteTerms(rights, scheduler.host.default_zone)
 
     def work(tx: Any, node: Any) -> tuple[Schedule, str | None]:
         found = schedules.find(tx, slug, rights)
@@ -121,7 +121,7 @@ async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slu
         return schedules.patch(tx, node, slug, wanted, terms)
 
     found, action = await scheduler.transact(work)
-    return respond(answer(200, shape(found, scheduler.default_zone), **undoable(action)))
+    return respond(answer(200, shape(found, scheduler.host.default_zone), **undoable(action)))
 
 
 @router.delete(
@@ -133,7 +133,7 @@ async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slu
     summary="Remove a schedule; a run in progress finishes",
 )
 async def delete_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug) -> Response:
-    terms = WriteTerms(rights, scheduler.default_zone)
+    terms = WriteTerms(rights, scheduler.host.default_zone)
     action = await scheduler.transact(lambda tx, context: schedules.remove(tx, context, slug, terms))
     return Response(status_code=204, headers=undoable(action))
 

@@ -10,7 +10,7 @@ from pydantic.alias_generators import to_camel
 
 from wakeful.domains.agents.timing import MODIFIERS
 from wakeful.fields import Schema
-from wakeful.routing import forms
+from wakeful.routing import json_schema
 from wakeful.routing.strict import Strict
 from wakeful.triggers.fields import BESIDE, RHYTHMS
 
@@ -30,7 +30,9 @@ class Shown(BaseModel):
 
 
 Options = Annotated[
-    dict[str, Any] | None, BeforeValidator(forms.whole), WithJsonSchema(forms.nullable(forms.SCHEDULE_OPTIONS))
+    dict[str, Any] | None,
+    BeforeValidator(json_schema.whole),
+    WithJsonSchema(json_schema.nullable(json_schema.SCHEDULE_OPTIONS)),
 ]
 OptionsOut = Annotated[dict[str, Any], WithJsonSchema({"type": "object"})]
 Minutes = Annotated[float, Field(le=LONGEST_MINUTES, allow_inf_nan=False)]
@@ -40,14 +42,14 @@ _BESIDE = {name: field.schema for name, field in BESIDE.items() if name in MODIF
 
 def _optional(schemas: Mapping[Any, Schema]) -> dict[str, Any]:
     """A field of this name for each, which may be left out."""
-    kinds = {name: forms.plain_type(schema) for name, schema in schemas.items()}
-    return {name: (Annotated[kind | None, BeforeValidator(forms.whole)], None) for name, kind in kinds.items()}
+    kinds = {name: json_schema.plain_type(schema) for name, schema in schemas.items()}
+    return {name: (Annotated[kind | None, BeforeValidator(json_schema.whole)], None) for name, kind in kinds.items()}
 
 
 class _Timing(Camel):
     """When: `cron` has an expression, `interval` minutes after each run, `once` a time, `after` a job, `when` words."""
 
-    model_config = ConfigDict(json_schema_extra=forms.instead(forms.TIMING))
+    model_config = ConfigDict(json_schema_extra=json_schema.instead(json_schema.TIMING))
 
     type: Literal["cron", "interval", "every", "once", "at", "after", "when"]
     interval_minutes: Minutes | None = Field(None, description="not below the server's minimum")

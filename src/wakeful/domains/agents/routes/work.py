@@ -43,7 +43,7 @@ async def list_work(
     cursor: Cursor = None,
 ) -> Response:
     async def read(last: int | None, number: int) -> list[dict[str, Any]]:
-        return await scheduler.look(lambda tx: work.list_items(tx, agent, status, last, number, orphaned=orphaned))
+        return await scheduler.read(lambda tx: work.list_items(tx, agent, status, last, number, orphaned=orphaned))
 
     return respond(await id_page("wrk", limit, cursor, read))
 
@@ -70,7 +70,7 @@ async def add_work(scheduler: Sched, _: Operator, given: WorkIn) -> Response:
     summary="One work item",
 )
 async def get_work(scheduler: Sched, _: Viewer, item_id: Ref) -> Response:
-    return respond(answer(200, await scheduler.look(lambda tx: work.get_item(tx, item_id))))
+    return respond(answer(200, await scheduler.read(lambda tx: work.get_item(tx, item_id))))
 
 
 @router.post(

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.answers import Answer, NoSession
-from wakeful.domains.agents.inherited import whole_payload
+from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.naming import AGENT
 from wakeful.domains.agents.polling import Polling
 from wakeful.domains.agents.runners.calling import looked_up
@@ -37,7 +37,7 @@ class SessionServers:
         self.settings = SessionSettings(name="the runner's url")
         self._clients: dict[tuple[str, int | None], tuple[SessionSettings, SessionClient]] = {}
         self._polling = Polling(scheduler, AGENT, self.settings.poll_s, self._status, self._close, look_ms=LOOK_MS)
-        scheduler.accompany(self._polling)
+        scheduler.host.add_service(self._polling)
 
     async def ask(
         self, runner: Mapping[str, Any], turn: Turn, on_session: Callable[[str], None]
@@ -71,7 +71,7 @@ class SessionServers:
 
     async def _status(self, watch: Watch) -> Answer:
         """How a run goes on: asked at the server of its agent, as that is configured now."""
-        runner = await self._scheduler.look(lambda tx: _runner_of(tx, watch.run_id))
+        runner = await self._scheduler.read(lambda tx: _runner_of(tx, watch.run_id))
         if runner is None:
             return Answer(problem="its agent is no longer one with a url", lasting=True)
         try:
@@ -88,5 +88,7 @@ class SessionServers:
 def _runner_of(tx: Transaction, run_id: int) -> Mapping[str, Any] | None:
     run = tx.runs.get(run_id)
     job = tx.jobs.definitions([run.job_id]).get(run.job_id) if run is not None else None
-    runner: Mapping[str, Any] = {} if job is None else whole_payload(tx, json.loads(job.payload)).get("runner") or {}
+    runner: Mapping[str, Any] = (
+        {} if job is None else effective_payload(tx, json.loads(job.payload)).get("runner") or {}
+    )
     return runner if runner.get("url") is not None else None

@@ -42,7 +42,7 @@ def refuse_off(bounds: Bounds, name: str) -> None:
         raise NotAllowed(f"{name} may not schedule anything itself (self_schedule: off): ask a person to do it.")
 
 
-def refuse_more(bounds: Bounds, name: str, has: int) -> None:
+def check_schedule_quota(bounds: Bounds, name: str, has: int) -> None:
     """QuotaReached where the agent has as many as it may have; those that wait for approval count."""
     if has >= bounds.max:
         most = counted(bounds.max, "schedule")

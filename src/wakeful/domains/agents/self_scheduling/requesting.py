@@ -15,7 +15,7 @@ from wakeful.domains.agents.self_scheduling.bounds import (
     Bounds,
     answer_until,
     bounds_of,
-    refuse_more,
+    check_schedule_quota,
     refuse_off,
     within,
 )
@@ -25,7 +25,7 @@ from wakeful.domains.agents.wakes import find_agent
 from wakeful.errors import InvalidJob, JobExists, JobNotFound, NotAllowed, QueueFull
 from wakeful.kernel.actions import authorized, pausing
 from wakeful.kernel.actions import jobs as job_actions
-from wakeful.kernel.actions.authorization import own_job, refuse_awaited
+from wakeful.kernel.actions.authorization import check_name_not_awaited, own_job
 from wakeful.kernel.actions.authorized import WriteTerms
 from wakeful.kernel.actions.drafts import draft
 from wakeful.kernel.actions.lookup import find_job
@@ -82,11 +82,11 @@ def create(tx: Transaction, context: Context, who: Requester, new: NewJob, *, wh
     """
     refuse_off(who.bounds, who.name)
     _count(tx, who)
-    refuse_more(who.bounds, who.name, len(_own_jobs(tx, who)))
+    check_schedule_quota(who.bounds, who.name, len(_own_jobs(tx, who)))
     new.trigger = within(new.trigger.resolved(tx.now, zone), who.bounds, tx.now)
     if tx.jobs.by_name(new.name) is not None:
         raise JobExists(f"A job named {new.name!r} already exists: choose another name, or change that one.")
-    refuse_awaited(tx, who.rights, new.name)
+    check_name_not_awaited(tx, who.rights, new.name)
     made = authorized.create_job(tx, context, draft(new, MCP, context.declared), WriteTerms(who.writing, zone))
     job, _ = find_job(tx, made.id)
     hops, outside = (0, 0) if who.sender is None else (who.sender.hops, int(who.sender.is_fed))
@@ -106,7 +106,7 @@ def change(
     refuse_stopped(tx, who.rights, (job, state))
     _count(tx, who)
     if state.ended_at is not None:  # it counts no more, and would again
-        refuse_more(who.bounds, who.name, len(_own_jobs(tx, who)))
+        check_schedule_quota(who.bounds, who.name, len(_own_jobs(tx, who)))
     if "trigger" in changes:
         resolved = changes["trigger"].resolved(tx.now, zone, keep=trigger_of(job.trigger))
         changes["trigger"] = within(resolved, who.bounds, tx.now)
@@ -128,7 +128,7 @@ def switch(tx: Transaction, context: Context, who: Requester, ref: str, *, on: b
     if on:
         refuse_stopped(tx, who.rights, pair)
         if pair[1].ended_at is not None:
-            refuse_more(who.bounds, who.name, len(_own_jobs(tx, who)))
+            check_schedule_quota(who.bounds, who.name, len(_own_jobs(tx, who)))
         tx.of(Proposals).put(_following(tx, who, pair[0]))
     pause = partial(pausing.pause_job, tx, context, job_id, own=True)
     work = partial(pausing.resume_job, tx, context, job_id) if on else pause

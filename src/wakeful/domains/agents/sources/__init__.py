@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from wakeful.domains.agents.sources.desk import Desk
+from wakeful.domains.agents.sources.claims import Claims
 
-__all__ = ["Desk"]
+__all__ = ["Claims"]

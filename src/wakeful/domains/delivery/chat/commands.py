@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful.console.opening import change, read
-from wakeful.console.place import ConfigFile, Db, chosen, nearest_config
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import ConfigFile, Db, chosen, nearest_config
 from wakeful.console.tables import Cell, Column, Json, print_json, print_table
 from wakeful.domains.delivery.chat import CHAT_TYPES, pairing
 from wakeful.domains.delivery.chat.tables import Chats
@@ -43,7 +43,7 @@ def pair(
     file = config or place.config or nearest_config(Path.cwd())
 
     async def work(scheduler: Scheduler) -> tuple[str, int]:
-        kind = await scheduler.look(lambda tx: _type_of(tx, name)) or _written_type(file, name)
+        kind = await scheduler.read(lambda tx: _type_of(tx, name)) or _written_type(file, name)
         if kind is None:
             raise ConnectorNotFound(f"There is no connector named {name!r:.80}: see wakeful connector list.")
         if kind not in CHAT_TYPES:
@@ -62,7 +62,7 @@ def people(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = No
     """List the people who are paired with a connector."""
     place = chosen(ctx, db)
     nothing: list[dict[str, Any]] = []
-    found = read(place, lambda scheduler: scheduler.look(lambda tx: _people(tx, name)), nothing)
+    found = read(place, lambda scheduler: scheduler.read(lambda tx: _people(tx, name)), nothing)
     if as_json:
         print_json(found)
     elif found:

@@ -65,7 +65,7 @@ class Listeners:
 
     async def _all(self, connector: str) -> None:
         try:
-            while rows := await self._scheduler.look(lambda tx: tx.of(Chats).open_messages(connector, AT_ONCE)):
+            while rows := await self._scheduler.read(lambda tx: tx.of(Chats).open_messages(connector, AT_ONCE)):
                 for row in rows:
                     await self._one(incoming(row))
                     await self._scheduler.transact(partial(_handed, row.id))

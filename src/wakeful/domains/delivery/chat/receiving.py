@@ -117,7 +117,7 @@ async def read(scheduler: Scheduler, account: Account, update: Update) -> Mappin
         readers = [(domain.name, domain.reads) for domain in domains() if domain.reads is not None]
         return {name: reads(tx, incoming(row)) for name, reads in readers}
 
-    return {name: work() for name, work in (await scheduler.look(look)).items()}
+    return {name: work() for name, work in (await scheduler.read(look)).items()}
 
 
 def take(

@@ -57,7 +57,7 @@ class Receiver(Service):
 
     @property
     def _account(self) -> Account:
-        return Account(self._connector.account, self._connector.name, self._scheduler.node_id)
+        return Account(self._connector.account, self._connector.name, self._scheduler.host.node_id)
 
     async def end(self) -> None:
         if not self.is_running:
@@ -141,7 +141,7 @@ class Receiver(Service):
     async def _answer(self) -> bool:
         """Answer presses; whether none is left."""
         name = self._connector.name
-        rows = await self._scheduler.look(lambda tx: tx.of(Chats).answers(name, ANSWERS_AT_ONCE))
+        rows = await self._scheduler.read(lambda tx: tx.of(Chats).answers(name, ANSWERS_AT_ONCE))
         for row in rows:
             if not await self._answer_one(row):
                 return False

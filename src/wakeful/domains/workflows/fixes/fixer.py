@@ -74,7 +74,7 @@ class Fixer(Service):
         return LOOK_S if stuck else IDLE_S
 
     async def _how_stuck(self, name: str) -> str | None:
-        return await self._scheduler.look(lambda tx: deciding.how_stuck(tx, name))
+        return await self._scheduler.read(lambda tx: deciding.how_stuck(tx, name))
 
     async def _take_step(self, workflow: Workflow, version: str) -> None:
         code = self._code(workflow, version)

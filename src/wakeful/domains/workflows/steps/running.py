@@ -110,7 +110,7 @@ class StepAttempt(Attempt):
             state=self._state,
             config=self._workflow.config,
             approval=self._approval,
-            new_id=self._scheduler.new_id,
+            new_id=self._scheduler.host.new_id,
         )
         ctx.begin(self, self._now().steps)
         return ctx
@@ -136,7 +136,7 @@ class StepAttempt(Attempt):
             until, why = row.reconcile_at, "the last attempt may still be running"
             await self._store(lambda tx, context: ending.put_off(tx, context, row, until, why))
             raise Noop(why)
-        found = await self._scheduler.look(lambda tx: taken_before(tx, row))
+        found = await self._scheduler.read(lambda tx: taken_before(tx, row))
         if found is None:
             raise Fenced
         return found
@@ -221,7 +221,7 @@ class StepAttempt(Attempt):
         except Fenced:
             raise Noop("another node took this run over") from None
         if failure.fate.follows == "stop" and not failure.uncertain:
-            registry_of(self._scheduler.kinds).on_code_failed()
+            registry_of(self._scheduler.host.kinds).on_code_failed()
         return self._raise(error, failure)
 
     def _raise(self, error: BaseException, failure: Failure) -> NoReturn:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.humanize import ago, count
 from wakeful.console.opening import change, now_ms, read
-from wakeful.console.place import Db, Place, chosen
-from wakeful.console.saying import say
+from wakeful.console.output import say
+from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Column, Json, print_json, print_table
-from wakeful.console.words import ago, count
 from wakeful.domains.workflows import input_actions, views
 from wakeful.domains.workflows.lookup import find_listed, find_workflow
 from wakeful.domains.workflows.topics.tables import Topics
@@ -50,15 +50,15 @@ def who() -> str:
 
 def looking(work: Callable[[Transaction], Any]) -> Callable[[Scheduler], Awaitable[Any]]:
     """Read in one transaction."""
-    return lambda scheduler: scheduler.look(work)
+    return lambda scheduler: scheduler.read(work)
 
 
 def seeing(work: Callable[[Transaction, Seen], Any]) -> Callable[[Scheduler], Awaitable[Any]]:
     """Read in one transaction, knowing which servers are alive."""
 
     async def look(scheduler: Scheduler) -> Any:
-        seen = scheduler.seen
-        return await scheduler.look(lambda tx: work(tx, seen))
+        seen = scheduler.host.seen
+        return await scheduler.read(lambda tx: work(tx, seen))
 
     return look
 
@@ -274,6 +274,6 @@ def replay(
         done({"event": event_id, "events": made}, f"{event_id} is published again as {made[0]}", as_json=as_json)
 
 
-def refuse_to_show(_: Place, ref: str, *, as_json: bool) -> None:  # noqa: ARG001 - all are called alike
+def refuse_to_show(_: StoreLocation, ref: str, *, as_json: bool) -> None:  # noqa: ARG001 - all are called alike
     """Events and inputs are explained."""
     raise WrongUse(f"{ref} is of a workflow: wakeful explain {ref}")

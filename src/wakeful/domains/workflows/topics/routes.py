@@ -67,7 +67,7 @@ async def page_of(
         find_listed(tx, name)
         return read(tx, before, limit + 1)
 
-    rows, shown = await scheduler.look(work)
+    rows, shown = await scheduler.read(work)
     more = cursor_of(prefix, str(rows[limit - 1].id)) if len(rows) > limit else None
     return respond(answer(200, {"items": shown[:limit], "next": more}))
 

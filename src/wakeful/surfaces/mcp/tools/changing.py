@@ -17,7 +17,7 @@ from wakeful.kernel.rules.options import as_written, from_text
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.surfaces.mcp import timing
 from wakeful.surfaces.mcp.arguments import text
-from wakeful.surfaces.mcp.shapes import SCHEDULE, TEXT, answers
+from wakeful.surfaces.mcp.rendering import SCHEDULE, TEXT, answers
 from wakeful.surfaces.mcp.tool import Tool
 from wakeful.surfaces.mcp.tools.looking import NAME, get_schedule
 from wakeful.surfaces.mcp.tools.making import LONGEST_PROMPT, made
@@ -26,28 +26,28 @@ if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef
-    from wakeful.surfaces.mcp.desk import Answer, Desk, Given
+    from wakeful.surfaces.mcp.tool_context import Answer, Given, ToolContext
 
 
-async def change_schedule(desk: Desk, given: Given) -> Answer:
+async def change_schedule(ctx: ToolContext, given: Given) -> Answer:
     """Change when a schedule runs or what it does; in the mode `ask` a person is asked again."""
-    desk.needs_editor()
+    ctx.needs_editor()
 
     def work(tx: Transaction, context: Context) -> Answer:
-        job, _ = requesting.find_own(tx, desk.rights, given["name"])
-        changes = _changes(job, given, timing.read_timing(given, tx.now, desk.zone, trigger_of(job.trigger)))
+        job, _ = requesting.find_own(tx, ctx.rights, given["name"])
+        changes = _changes(job, given, timing.read_timing(given, tx.now, ctx.zone, trigger_of(job.trigger)))
         if not changes:
             raise InvalidJob("Nothing would change: give a new time, prompt, url or deliver.")
-        if desk.is_limited:
+        if ctx.is_limited:
             what = given.get("prompt") or given.get("url") or json.loads(job.payload).get("prompt")
-            who = desk.requester(tx)
-            approval = requesting.change(tx, context, who, ids.job_text(job.id), changes, what=what, zone=desk.zone)
-            return made(tx, desk, job.name, approval)
-        rights = desk.rights._replace(admin_kinds=True) if job.kind == AGENT else desk.rights
-        authorized.patch_job(tx, context, ids.job_text(job.id), changes, WriteTerms(rights, desk.zone))
-        return made(tx, desk, job.name, requesting.waits(tx, job))
+            who = ctx.requester(tx)
+            approval = requesting.change(tx, context, who, ids.job_text(job.id), changes, what=what, zone=ctx.zone)
+            return made(tx, ctx, job.name, approval)
+        rights = ctx.rights._replace(admin_kinds=True) if job.kind == AGENT else ctx.rights
+        authorized.patch_job(tx, context, ids.job_text(job.id), changes, WriteTerms(rights, ctx.zone))
+        return made(tx, ctx, job.name, requesting.waits(tx, job))
 
-    return await desk.scheduler.transact(work)
+    return await ctx.scheduler.transact(work)
 
 
 def _changes(job: JobDef, given: Given, trigger: Any) -> dict[str, Any]:
@@ -66,39 +66,39 @@ def _changes(job: JobDef, given: Given, trigger: Any) -> dict[str, Any]:
     return changes
 
 
-async def pause_schedule(desk: Desk, given: Given) -> Answer:
-    return await _switch(desk, given, on=False)
+async def pause_schedule(ctx: ToolContext, given: Given) -> Answer:
+    return await _switch(ctx, given, on=False)
 
 
-async def resume_schedule(desk: Desk, given: Given) -> Answer:
-    return await _switch(desk, given, on=True)
+async def resume_schedule(ctx: ToolContext, given: Given) -> Answer:
+    return await _switch(ctx, given, on=True)
 
 
-async def _switch(desk: Desk, given: Given, *, on: bool) -> Answer:
-    desk.needs_editor()
-    if desk.is_limited:
-        await desk.scheduler.transact(
-            lambda tx, context: requesting.switch(tx, context, desk.requester(tx), given["name"], on=on)
+async def _switch(ctx: ToolContext, given: Given, *, on: bool) -> Answer:
+    ctx.needs_editor()
+    if ctx.is_limited:
+        await ctx.scheduler.transact(
+            lambda tx, context: requesting.switch(tx, context, ctx.requester(tx), given["name"], on=on)
         )
-        return await get_schedule(desk, given)
-    name = await desk.scheduler.look(lambda tx: requesting.find_own(tx, desk.rights, given["name"])[0].name)
-    many, server = JobSelection((name,)), desk.scheduler.server_side
+        return await get_schedule(ctx, given)
+    name = await ctx.scheduler.read(lambda tx: requesting.find_own(tx, ctx.rights, given["name"])[0].name)
+    many, server = JobSelection((name,)), ctx.scheduler.server_side
     if on:
-        await server.resume_jobs(many, desk.rights)
+        await server.resume_jobs(many, ctx.rights)
     else:
-        await server.pause_jobs(many, None, desk.rights)
-    return await get_schedule(desk, given)
+        await server.pause_jobs(many, None, ctx.rights)
+    return await get_schedule(ctx, given)
 
 
-async def remove_schedule(desk: Desk, given: Given) -> Answer:
-    desk.needs_editor()
-    name = await desk.scheduler.look(lambda tx: requesting.find_own(tx, desk.rights, given["name"])[0].name)
-    if desk.is_limited:
-        action = await desk.scheduler.transact(
-            lambda tx, context: requesting.remove(tx, context, desk.requester(tx), name)
+async def remove_schedule(ctx: ToolContext, given: Given) -> Answer:
+    ctx.needs_editor()
+    name = await ctx.scheduler.read(lambda tx: requesting.find_own(tx, ctx.rights, given["name"])[0].name)
+    if ctx.is_limited:
+        action = await ctx.scheduler.transact(
+            lambda tx, context: requesting.remove(tx, context, ctx.requester(tx), name)
         )
     else:
-        action = await desk.scheduler.server_side.remove_job(name, desk.rights)
+        action = await ctx.scheduler.server_side.remove_job(name, ctx.rights)
     return {"removed": name, **({"undo": f"wakeful undo {action}"} if action is not None else {})}
 
 

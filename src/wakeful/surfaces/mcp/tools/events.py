@@ -10,57 +10,57 @@ from wakeful.domains.agents.route_models import EventIn
 from wakeful.domains.agents.senders.tables import Senders
 from wakeful.errors import InvalidJob, NotAllowed
 from wakeful.surfaces.mcp.arguments import Schema, milliseconds, text
-from wakeful.surfaces.mcp.shapes import TEXT, answers
+from wakeful.surfaces.mcp.rendering import TEXT, answers
 from wakeful.surfaces.mcp.tool import Tool
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
-    from wakeful.surfaces.mcp.desk import Answer, Desk, Given
+    from wakeful.surfaces.mcp.tool_context import Answer, Given, ToolContext
 
 LONGEST_QUESTION = 2_000
 LONGEST_EVENT = 20_000
 OF_AGENT, OF_WORKFLOW = ("agent", "text"), ("workflow", "topic", "message_id")
 
 
-async def publish_event(desk: Desk, given: Given) -> Answer:
+async def publish_event(ctx: ToolContext, given: Given) -> Answer:
     """An event for an agent, which is woken; or one on a topic of a workflow."""
-    if not desk.is_limited:
-        desk.needs_editor()
-    elif desk.agent is None:
+    if not ctx.is_limited:
+        ctx.needs_editor()
+    elif ctx.agent is None:
         raise NotAllowed("publish_event is for operators and for agents in their runs.")
     form = OF_WORKFLOW if "workflow" in given else OF_AGENT
     missing = next((name for name in form if name not in given), None)
     if missing is not None:
         raise InvalidJob(f"{missing} is missing: give agent and text, or workflow, topic, message_id and payload.")
-    return await (_to_workflow(desk, given) if form is OF_WORKFLOW else _to_agent(desk, given))
+    return await (_to_workflow(ctx, given) if form is OF_WORKFLOW else _to_agent(ctx, given))
 
 
-async def _to_agent(desk: Desk, given: Given) -> Answer:
+async def _to_agent(ctx: ToolContext, given: Given) -> Answer:
     agent, key = given["agent"], given.get("context_key")
-    if desk.caller.run is not None:
+    if ctx.caller.run is not None:
         event = EventIn.model_construct(text=given["text"], source=None, context_key=key, wake=True)
-        done = await run_requests.leave_event(desk.scheduler, desk.caller.run, agent, event)
+        done = await run_requests.leave_event(ctx.scheduler, ctx.caller.run, agent, event)
     else:
-        source = f"mcp/{desk.caller.name}"
-        done = await desk.scheduler.agents.add_event(agent, given["text"], source=source, context_key=key, wake=True)
+        source = f"mcp/{ctx.caller.name}"
+        done = await ctx.scheduler.agents.add_event(agent, given["text"], source=source, context_key=key, wake=True)
     return {"event": done["id"], "note": f"{agent} is woken with it."}
 
 
-async def _to_workflow(desk: Desk, given: Given) -> Answer:
-    if desk.is_limited:
+async def _to_workflow(ctx: ToolContext, given: Given) -> Answer:
+    if ctx.is_limited:
         raise NotAllowed("Only operators publish events of workflows: leave the event with an agent instead.")
-    workflows = desk.scheduler.workflows
+    workflows = ctx.scheduler.workflows
     event = await workflows.publish(
         given["workflow"], given["topic"], given.get("payload"), message_id=given["message_id"]
     )
     return {"event": str(event["id"])}
 
 
-async def ask_approval(desk: Desk, given: Given) -> Answer:
+async def ask_approval(ctx: ToolContext, given: Given) -> Answer:
     """A question of a run: the run waits for the answer after its call has ended."""
-    run_id = desk.caller.run
-    if run_id is None or desk.agent is None:
+    run_id = ctx.caller.run
+    if run_id is None or ctx.agent is None:
         raise NotAllowed("ask_approval is for agents in their runs.")
     length = milliseconds(given, "timeout", "2d")
 
@@ -74,7 +74,7 @@ async def ask_approval(desk: Desk, given: Given) -> Answer:
             "are called again in this session and told so; rejected, the run is cancelled.",
         }
 
-    return await desk.scheduler.transact(work)
+    return await ctx.scheduler.transact(work)
 
 
 _PAYLOAD: Schema = {"description": "With `workflow`: what the event says, any JSON value."}

@@ -13,7 +13,7 @@ from wakeful.kernel.engine.proposed import MCP
 from wakeful.kernel.model.job import job_views
 from wakeful.store.listing import JobFilter
 from wakeful.surfaces.mcp.arguments import flag, milliseconds, text, whole
-from wakeful.surfaces.mcp.shapes import MAYBE, SCHEDULE, SENTENCES, TEXT, answers, schedule_shape
+from wakeful.surfaces.mcp.rendering import MAYBE, SCHEDULE, SENTENCES, TEXT, answers, schedule_shape
 from wakeful.surfaces.mcp.tool import Tool
 from wakeful.triggers.moments import iso
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from wakeful.kernel.actions.stops import Pair
     from wakeful.kernel.model.job import Job
     from wakeful.store.interface import Transaction
-    from wakeful.surfaces.mcp.desk import Answer, Desk, Given
+    from wakeful.surfaces.mcp.tool_context import Answer, Given, ToolContext
 
 MANY = 50
 MOST_STARTS = 100
@@ -31,15 +31,15 @@ DAY_MS = 86_400_000
 MOST_JOBS = 2_000  # whose starts are looked at for a caller that sees only its own
 
 
-async def list_schedules(desk: Desk, given: Given) -> Answer:
+async def list_schedules(ctx: ToolContext, given: Given) -> Answer:
     limit = given.get("limit", MANY)
     wanted = JobFilter(
         source=MCP if given.get("mine") else None,
         contains=given.get("q"),
         after=given.get("cursor"),
         limit=limit + 1,
-        hidden=desk.scheduler.hidden_kinds,
-        owned=desk.rights.owned,
+        hidden=ctx.scheduler.host.hidden_kinds,
+        owned=ctx.rights.owned,
     )
 
     def work(tx: Transaction) -> tuple[Answer, list[Pair]]:
@@ -50,69 +50,69 @@ async def list_schedules(desk: Desk, given: Given) -> Answer:
         ]
         return {"schedules": shown, "next_cursor": shown[-1]["name"] if len(pairs) > limit else None}, pairs[:limit]
 
-    found, pairs = await desk.scheduler.look(work)
-    await _shows(desk, pairs)
+    found, pairs = await ctx.scheduler.read(work)
+    await _shows(ctx, pairs)
     return found
 
 
-async def get_schedule(desk: Desk, given: Given) -> Answer:
+async def get_schedule(ctx: ToolContext, given: Given) -> Answer:
     def work(tx: Transaction) -> tuple[Answer, Pair]:
-        pair = requesting.find_own(tx, desk.rights, given["name"])
+        pair = requesting.find_own(tx, ctx.rights, given["name"])
         return schedule_shape(job_views(tx, [pair])[0], requesting.waits(tx, pair[0]), tx.now, times=5), pair
 
-    found, pair = await desk.scheduler.look(work)
-    await _shows(desk, [pair])
+    found, pair = await ctx.scheduler.read(work)
+    await _shows(ctx, [pair])
     return found
 
 
-async def _shows(desk: Desk, pairs: Sequence[Pair]) -> None:
+async def _shows(ctx: ToolContext, pairs: Sequence[Pair]) -> None:
     """What jobs do and the errors of their last runs are shown."""
     last = [state.last_run_id for _, state in pairs if state.last_run_id is not None and state.last_error is not None]
-    await desk.shows([job.id for job, _ in pairs], last)
+    await ctx.shows([job.id for job, _ in pairs], last)
 
 
-async def explain(desk: Desk, given: Given) -> Answer:
+async def explain(ctx: ToolContext, given: Given) -> Answer:
     """Why a job ran or did not; without a name, how everything is."""
     if "name" not in given:
-        return {"sentences": (await status(desk, {}))["sentences"]}
+        return {"sentences": (await status(ctx, {}))["sentences"]}
     ref = given["name"]
     if ref.startswith("run_"):
-        await desk.scheduler.server_side.get_run(ref, desk.rights)
+        await ctx.scheduler.server_side.get_run(ref, ctx.rights)
     else:
-        pair = await desk.scheduler.look(lambda tx: requesting.find_own(tx, desk.rights, ref))
+        pair = await ctx.scheduler.read(lambda tx: requesting.find_own(tx, ctx.rights, ref))
         ref = pair[0].name
-    return {"sentences": (await desk.scheduler.server_side.explain(ref, desk.rights)).sentences}
+    return {"sentences": (await ctx.scheduler.server_side.explain(ref, ctx.rights)).sentences}
 
 
-async def status(desk: Desk, _: Given) -> Answer:
+async def status(ctx: ToolContext, _: Given) -> Answer:
     """The verdict; an agent is told of its own schedules alone."""
-    if not desk.is_limited:
-        verdict = await desk.scheduler.get_verdict()
+    if not ctx.is_limited:
+        verdict = await ctx.scheduler.get_verdict()
         return {"sentences": [verdict.sentence], "well": verdict.well}
-    jobs = await desk.scheduler.look(lambda tx: job_views(tx, tx.jobs.matching(JobFilter(owned=desk.rights.owned))))
+    jobs = await ctx.scheduler.read(lambda tx: job_views(tx, tx.jobs.matching(JobFilter(owned=ctx.rights.owned))))
     asking = [job.name for job in jobs if job.status == "paused" and job.source == MCP]
     failing = [job.name for job in jobs if job.consecutive_errors]
-    sentences = [f"{desk.caller.name} has {counted(len(jobs), 'job')}."]
+    sentences = [f"{ctx.caller.name} has {counted(len(jobs), 'job')}."]
     sentences += [f"Paused, or waiting for approval: {', '.join(asking[:20])}."] if asking else []
     sentences += [f"Failing: {', '.join(failing[:20])}."] if failing else []
     return {"sentences": sentences, "well": not failing}
 
 
-async def upcoming(desk: Desk, given: Given) -> Answer:
+async def upcoming(ctx: ToolContext, given: Given) -> Answer:
     """The next starts, in order of time."""
     length = milliseconds(given, "for", "24h") or DAY_MS
 
     def work(tx: Transaction) -> Answer:
-        hidden = desk.scheduler.hidden_kinds
-        owned = JobFilter(owned=desk.rights.owned, limit=MOST_JOBS)
-        pairs = tx.jobs.matching(owned) if desk.is_limited else tx.jobs.soonest(MOST_STARTS, hidden)
+        hidden = ctx.scheduler.host.hidden_kinds
+        owned = JobFilter(owned=ctx.rights.owned, limit=MOST_JOBS)
+        pairs = tx.jobs.matching(owned) if ctx.is_limited else tx.jobs.soonest(MOST_STARTS, hidden)
         starts = takewhile(lambda item: item[0] <= tx.now + length, _starts(job_views(tx, pairs)))
         found = [
             {"name": job.name, "at": iso(at), "schedule": job.schedule} for at, _, job in islice(starts, MOST_STARTS)
         ]
         return {"starts": found, "until": iso(tx.now + length)}
 
-    return await desk.scheduler.look(work)
+    return await ctx.scheduler.read(work)
 
 
 def _starts(jobs: list[Job]) -> Iterator[tuple[int, str, Job]]:

@@ -10,61 +10,61 @@ from wakeful.errors import NotAllowed
 from wakeful.kernel.actions import authorized, lookup
 from wakeful.kernel.engine.proposed import MCP
 from wakeful.surfaces.mcp.arguments import text, whole
-from wakeful.surfaces.mcp.shapes import OUTPUT, RUN, run_shape
+from wakeful.surfaces.mcp.rendering import OUTPUT, RUN, run_shape
 from wakeful.surfaces.mcp.tool import Tool
 from wakeful.surfaces.mcp.tools.looking import NAME
 
 if TYPE_CHECKING:
     from wakeful.kernel.model.run import Run
     from wakeful.store.interface import Transaction
-    from wakeful.surfaces.mcp.desk import Answer, Desk, Given
+    from wakeful.surfaces.mcp.tool_context import Answer, Given, ToolContext
 
 LONGEST_WAIT = 50  # seconds; clients give up on a call after a minute
 STEP_S = 2.0
 
 
-async def run_now(desk: Desk, given: Given) -> Answer:
-    desk.needs_editor()
-    server = desk.scheduler.server_side
-    name = await desk.scheduler.look(lambda tx: requesting.find_own(tx, desk.rights, given["name"])[0].name)
-    if not desk.is_limited:
-        return run_shape(await server.run_job(name, None, desk.rights))
-    number = await desk.scheduler.transact(lambda tx, context: requesting.start(tx, context, desk.requester(tx), name))
-    return run_shape(await server.get_run(ids.run_text(number), desk.rights))
+async def run_now(ctx: ToolContext, given: Given) -> Answer:
+    ctx.needs_editor()
+    server = ctx.scheduler.server_side
+    name = await ctx.scheduler.read(lambda tx: requesting.find_own(tx, ctx.rights, given["name"])[0].name)
+    if not ctx.is_limited:
+        return run_shape(await server.run_job(name, None, ctx.rights))
+    number = await ctx.scheduler.transact(lambda tx, context: requesting.start(tx, context, ctx.requester(tx), name))
+    return run_shape(await server.get_run(ids.run_text(number), ctx.rights))
 
 
-async def cancel_run(desk: Desk, given: Given) -> Answer:
-    desk.needs_editor()
+async def cancel_run(ctx: ToolContext, given: Given) -> Answer:
+    ctx.needs_editor()
     number = lookup.require_run(given["run"])
 
     def check(tx: Transaction) -> None:
-        authorized.ensure_own_run(tx, number, desk.rights)
+        authorized.ensure_own_run(tx, number, ctx.rights)
         job = lookup.find_run(tx, number)[0]
-        if desk.is_limited and job.source != MCP:
-            raise NotAllowed(f"{job.name} was not made by {desk.caller.name}: only runs of your own schedules are.")
+        if ctx.is_limited and job.source != MCP:
+            raise NotAllowed(f"{job.name} was not made by {ctx.caller.name}: only runs of your own schedules are.")
 
-    await desk.scheduler.look(check)
-    await desk.shows(runs=[number])
-    return run_shape(await desk.scheduler.server_side.cancel_run(given["run"], desk.rights))
+    await ctx.scheduler.read(check)
+    await ctx.shows(runs=[number])
+    return run_shape(await ctx.scheduler.server_side.cancel_run(given["run"], ctx.rights))
 
 
-async def get_run(desk: Desk, given: Given) -> Answer:
-    run = await desk.scheduler.server_side.get_run(given["run"], desk.rights)
+async def get_run(ctx: ToolContext, given: Given) -> Answer:
+    run = await ctx.scheduler.server_side.get_run(given["run"], ctx.rights)
     return run_shape(run, given.get("output_limit", OUTPUT))
 
 
-async def wait_for_run(desk: Desk, given: Given) -> Answer:
+async def wait_for_run(ctx: ToolContext, given: Given) -> Answer:
     """The run once it has ended, or as it is when the time is over; says meanwhile how it stands."""
     seconds = given.get("timeout", 30)
-    run = await desk.scheduler.server_side.get_run(given["run"], desk.rights)
+    run = await ctx.scheduler.server_side.get_run(given["run"], ctx.rights)
     waited = 0.0
     while run.status != "done" and waited < seconds and not _asks(run):
-        await desk.progress(waited, float(seconds), f"{run.id} of {run.job} is {run.status}")
+        await ctx.progress(waited, float(seconds), f"{run.id} of {run.job} is {run.status}")
         step = min(STEP_S, seconds - waited)
         try:
-            run = await desk.scheduler.wait_for_run(run.id, timeout=step)
+            run = await ctx.scheduler.wait_for_run(run.id, timeout=step)
         except TimeoutError:
-            run = await desk.scheduler.server_side.get_run(run.id, desk.rights)
+            run = await ctx.scheduler.server_side.get_run(run.id, ctx.rights)
         waited += step
     shown = run_shape(run)
     if run.status == "done":

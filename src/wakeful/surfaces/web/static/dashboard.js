@@ -15,7 +15,8 @@ export const make = (name, about = {}, ...inside) => {
 };
 export const write = (node, text) => { if (node && node.textContent !== text) node.textContent = text; };
 
-let offset = Number(page.dataset.now) - Date.now(); // of the server's clock from ours
+// Of the server's clock from ours.
+let offset = Number(page.dataset.now) - Date.now();
 let holding = false;
 const held = () => holding || document.hidden;
 
@@ -54,11 +55,15 @@ class Region {
     this.busy = true;
     const began = performance.now();
     try {
-      const answer = await fetch(this.source, { headers: this.tag ? { "If-None-Match": this.tag } : {}, redirect: "manual" });
-      if (answer.type === "opaqueredirect" || answer.status === 401) location.reload();
-      if (answer.headers.has("Wakeful-Verdict")) sign(answer.headers.get("Wakeful-Verdict"));
-      if (answer.status === 200) {
-        this.tag = answer.headers.get("ETag");
+      const answer = await fetch(this.source, { headers: { "If-None-Match": this.tag || "" }, redirect: "manual" });
+      // Who was signed out, and a page of what is gone, are told so by the page.
+      const { headers, status } = answer;
+      if (answer.type === "opaqueredirect" || status === 401 || status === 404 && began > 5000) location.reload();
+      this.dirty ||= status > 499;
+      const verdict = headers.get("Wakeful-Verdict");
+      if (verdict) sign(verdict);
+      if (status === 200) {
+        this.tag = headers.get("ETag");
         // What was left alone is fetched again when nobody is in its way.
         if (swap(this.id, await answer.text())) { this.tag = null; this.dirty = true; }
       }
@@ -158,7 +163,7 @@ function show(word) {
   if (word !== "lost") notice?.remove();
   else if (!notice) {
     const text = `This page lost the server at ${lostAt.toLocaleTimeString("en-GB")} and is trying again. What you see is from then.`;
-    (document.getElementById("verdict") || $("main")).prepend(make("p", { id: "lost", className: "notice", role: "alert", textContent: text }));
+    (document.getElementById("verdict") || $("main")).prepend(make("p", { id: "lost", className: "notice", role: "alert" }, text));
   }
 }
 
@@ -172,7 +177,12 @@ function listen() {
 
 function lead() {
   if (release) return;
-  const stay = (resolve) => { release = () => { source?.close(); source = release = null; resolve(); }; listen(); };
+  // Asks once, and again when somebody looks at what was hidden meanwhile.
+  release = () => {};
+  const stay = (resolve) => {
+    release = () => { source?.close(); source = release = null; resolve(); };
+    document.hidden ? release() : listen();
+  };
   if (navigator.locks) navigator.locks.request("wakeful-stream", () => new Promise(stay));
   else stay(() => {});
 }
@@ -223,10 +233,10 @@ export const KEPT = "wakeful-undo";
 let hiding = null;
 export function tell(text, action) {
   clearTimeout(hiding);
-  bar.replaceChildren(make("span", { textContent: text }));
+  bar.replaceChildren(make("span", {}, text));
   if (action) {
     sessionStorage.setItem(KEPT, action);
-    bar.append(make("button", { className: "btn bare", type: "button", textContent: "Undo", onclick: () => use((found) => found.undo()) }));
+    bar.append(make("button", { className: "btn bare", type: "button", onclick: () => use((found) => found.undo()) }, "Undo"));
   }
   bar.hidden = false;
   hiding = setTimeout(() => (bar.hidden = true), 10_000);
@@ -249,7 +259,8 @@ $("form.find input")?.addEventListener("focus", more, { once: true });
 document.addEventListener("focusin", ({ target }) => {
   const mark = target.closest(".tl td.cut a");
   if (!mark) return;
-  more().catch(() => {}); // without it, the line is written all the same
+  // Without it, the line is written all the same.
+  more().catch(() => {});
   write($("[data-aloud]"), `${$("th", mark.closest("tr")).textContent.trim()}: ${mark.getAttribute("aria-label")}`);
 });
 

@@ -26,7 +26,7 @@ async def silent(_done: float, _total: float, _message: str) -> None:
     """Nobody asked for progress."""
 
 
-class Desk(NamedTuple):
+class ToolContext(NamedTuple):
     """One caller at one scheduler."""
 
     scheduler: Scheduler
@@ -47,7 +47,7 @@ class Desk(NamedTuple):
 
     @property
     def zone(self) -> str:
-        return self.scheduler.default_zone
+        return self.scheduler.host.default_zone
 
     def requester(self, tx: Transaction) -> Requester:
         return requester(tx, self.rights, self.caller.run)
@@ -71,10 +71,10 @@ class Desk(NamedTuple):
             raise NotAllowed("Only runs of agents may change schedules, not runs of other jobs.")
 
 
-async def desk_of(scheduler: Scheduler, settings: ServerSettings, caller: Caller) -> Desk:
-    """The desk of a caller, whose rights are those of the HTTP API."""
+async def context_of(scheduler: Scheduler, settings: ServerSettings, caller: Caller) -> ToolContext:
+    """The ctx of a caller, whose rights are those of the HTTP API."""
     rights = await rights_of(caller, settings, scheduler)
-    return Desk(scheduler, settings, caller, rights._replace(via=MCP))
+    return ToolContext(scheduler, settings, caller, rights._replace(via=MCP))
 
 
 Given = dict[str, Any]

@@ -40,7 +40,7 @@ from wakeful.domains.agents.self_scheduling.running import sender_in
 from wakeful.domains.agents.senders.feeding import is_fed
 from wakeful.domains.agents.senders.tables import Senders
 from wakeful.domains.agents.senders.trusting import OWN, is_request
-from wakeful.domains.agents.sources import Desk
+from wakeful.domains.agents.sources import Claims
 from wakeful.domains.agents.talking import number_of
 from wakeful.domains.agents.wakes import DISABLED, add_event, wake_unless_disabled
 from wakeful.domains.agents.waking import CAUSED
@@ -83,7 +83,7 @@ class AgentKind:
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._desk = Desk(scheduler)
+        self._claims = Claims(scheduler)
         self.servers = SessionServers(scheduler)
         self.url: str | None = None
 
@@ -103,14 +103,14 @@ class AgentKind:
 
     async def _work(self, run: Run, payload: dict[str, Any]) -> Any:
         """Ask with a work item; without one the agent is not called, unless it is woken for something else, too."""
-        item = await self._desk.take(run, payload)
+        item = await self._claims.take(run, payload)
         if item is None:
             if payload.get("reason") in FOR_WORK and not payload.get("events") and not payload.get("outside"):
                 raise Noop("no work item waits")
             return await self._ask(run, {**payload, "item": None})
         events = [*payload.get("events", ()), *payload.get("work_events", ())]
         whole = {**payload, "item": item, "events": events}
-        return await self._desk.holding(run, payload, lambda: self._ask(run, whole))
+        return await self._claims.holding(run, payload, lambda: self._ask(run, whole))
 
     async def _beat(self, run: Run, payload: dict[str, Any]) -> Any:
         if run.reason in BY_TIME and opening(payload, self._scheduler.clock.now()) is not None:
@@ -124,7 +124,7 @@ class AgentKind:
 
     async def _leave_event(self, run: Run, payload: dict[str, Any]) -> Any:
         agent, schedule = payload["agent"], payload["schedule"]
-        if payload.get("work") and not await self._desk.has_work(run, payload):
+        if payload.get("work") and not await self._claims.has_work(run, payload):
             raise Noop("no work item waits")
         text = self._own_prompt(payload) or f"It is time for {schedule}."
 
@@ -149,7 +149,7 @@ class AgentKind:
         is_limited = await self._is_fed(run, asked) and payload.get("untrusted") is not None
         if is_limited:
             payload = overridden(payload, payload["untrusted"])
-        kept = await self._scheduler.look(lambda tx: kept_for(tx, number_of(run.id), run.job, payload))
+        kept = await self._scheduler.read(lambda tx: kept_for(tx, number_of(run.id), run.job, payload))
         kept = kept._replace(token=kept.token or await self._scheduler.transact(lambda tx, _: token_of(tx, run)))
         prompt, notes, earlier = build_prompt(asked, secrets.token_hex(8)), list[str](), None
         if kept.session is not None and kept.session.program not in ("", program_of(payload["runner"])):
@@ -167,7 +167,7 @@ class AgentKind:
         reply = await self._scheduler.transact(lambda tx, _: keep(tx, payload, kept, ending.reply))
         reply = with_earlier(reply, earlier)
         if (
-            question := await self._scheduler.look(lambda tx: tx.of(Senders).question_of(number_of(run.id)))
+            question := await self._scheduler.read(lambda tx: tx.of(Senders).question_of(number_of(run.id)))
         ) is not None:
             return ApprovalNeeded(question[0], None if question[1] is None else from_ms(question[1]))
         if kept.session is not None and reply.session not in (None, kept.session.session):
@@ -179,7 +179,7 @@ class AgentKind:
     async def _is_fed(self, run: Run, asked: Asked) -> bool:
         """Whether the run, or one that led to it, was given text from outside: on record before the agent is called."""
         number = number_of(run.id)
-        fed = any(not one.is_request for one in asked.outside) or await self._scheduler.look(
+        fed = any(not one.is_request for one in asked.outside) or await self._scheduler.read(
             lambda tx: is_fed(tx, number)
         )
         if fed:
@@ -229,7 +229,7 @@ class AgentKind:
             stored.append(asyncio.ensure_future(work))
 
         around = Surroundings(
-            self._scheduler.log_folder,
+            self._scheduler.host.log_folder,
             self._environment(run, payload, kept),
             self._scheduler.clock.now,
             on_session,

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.domains.workflows import views
-from wakeful.domains.workflows.story import standing
+from wakeful.domains.workflows.explanation import standing
 from wakeful.domains.workflows.tables import Workflows
 from wakeful.domains.workflows.topics.tables import EventRow, Topics
 from wakeful.errors import NotFound
-from wakeful.kernel.model.stories import Subject
+from wakeful.kernel.model.explanations import Subject
 from wakeful.kernel.views.explain import Explanation
 from wakeful.triggers.moments import spoken
 

@@ -14,8 +14,8 @@ import pytest
 from tests.service.real_time import PATIENCE, Watch, make, real
 from wakeful import Manual, Once
 from wakeful.kernel.loop.config import Tuning
-from wakeful.store import bell
-from wakeful.store.bell import Bell, ring
+from wakeful.store import wake_socket
+from wakeful.store.wake_socket import WakeSocket, notify
 from wakeful.testing import VirtualClock, run
 
 #: Waiting for the engine to look by itself takes longer than a test may.
@@ -66,7 +66,7 @@ async def under_way(scheduler):
 def long_folder(tmp_path):
     folder = tmp_path / ("f" * 60) / ("g" * 60)
     folder.mkdir(parents=True)
-    assert len(os.fsencode(bell.bell_of(str(folder / "wakeful.db")))) > 108
+    assert len(os.fsencode(wake_socket.socket_path(str(folder / "wakeful.db")))) > 108
     return folder
 
 
@@ -109,7 +109,7 @@ async def test_a_path_that_is_too_long_for_a_socket_has_a_bell_all_the_same(long
         watch = await under_way(scheduler)
         await elsewhere(long_folder, "add", "added")
         await watch.finished(2)
-        assert bell.bell_of(str(long_folder / "wakeful.db")).exists()
+        assert wake_socket.socket_path(str(long_folder / "wakeful.db")).exists()
 
 
 @pytest.mark.promise("X23")
@@ -209,13 +209,13 @@ async def test_a_socket_of_another_user_is_neither_replaced_nor_rung(tmp_path, m
             os.chown(place, 65534, 65534)
         else:
             place.chmod(0)  # as closed to us as theirs would be
-        ring(str(file))
+        notify(str(file))
         with pytest.raises(BlockingIOError):
             theirs.recv(1)
         monkeypatch.setattr(os, "geteuid", lambda: 4711)
         before = place.lstat()
-        hung = Bell(str(file))
-        hung.hang(asyncio.Event().wait)
+        hung = WakeSocket(str(file))
+        hung.listen(asyncio.Event().wait)
         hung.take_down()
         assert place.lstat() == before
 
@@ -249,12 +249,12 @@ async def turn_round():
 async def test_rings_during_a_look_are_one_more_look(tmp_path):
     path, counted = str(tmp_path / "wakeful.db"), Counted()
     (tmp_path / "wakeful.db").touch()
-    hung = Bell(path)
-    hung.hang(counted)
-    ring(path)
+    hung = WakeSocket(path)
+    hung.listen(counted)
+    notify(path)
     await counted.told()
     for _ in range(2000):
-        ring(path)
+        notify(path)
         await asyncio.sleep(0)
     assert counted.times == 1
     counted.may_go_on.set()
@@ -268,14 +268,14 @@ async def test_rings_during_a_look_are_one_more_look(tmp_path):
 @pytest.mark.promise("X23")
 @real
 async def test_who_rings_without_end_costs_one_look_per_pause(tmp_path, monkeypatch):
-    monkeypatch.setattr(bell, "PAUSE_S", 4 * PATIENCE)
+    monkeypatch.setattr(wake_socket, "PAUSE_S", 4 * PATIENCE)
     path, counted = str(tmp_path / "wakeful.db"), Counted()
     (tmp_path / "wakeful.db").touch()
     counted.may_go_on.set()
-    hung = Bell(path)
-    hung.hang(counted)
+    hung = WakeSocket(path)
+    hung.listen(counted)
     for _ in range(2000):
-        ring(path)
+        notify(path)
         await asyncio.sleep(0)
     assert counted.times == 1
     hung.take_down()
@@ -301,7 +301,7 @@ async def test_a_ring_with_nothing_written_and_the_engines_own_writes_start_no_t
         await scheduler.add_job("own", Once(soon()))
         await watch.finished(2)
         assert not asked.is_set()
-        ring(str(tmp_path / "wakeful.db"))
+        notify(str(tmp_path / "wakeful.db"))
         await asyncio.wait_for(asked.wait(), PATIENCE)
         await turn_round()
         assert heard == []
@@ -322,4 +322,4 @@ def test_in_virtual_time_there_is_no_bell(tmp_path):
 
 def test_a_link_to_a_store_leads_to_the_bell_of_the_store(tmp_path):
     (tmp_path / "link.db").symlink_to(tmp_path / "real.db")
-    assert bell.bell_of(str(tmp_path / "link.db")) == bell.bell_of(str(tmp_path / "real.db"))
+    assert wake_socket.socket_path(str(tmp_path / "link.db")) == wake_socket.socket_path(str(tmp_path / "real.db"))

@@ -35,7 +35,7 @@ def myself() -> dict[str, object]:
     return {"pid": os.getpid(), "host": socket.gethostname(), "pids": _pid_space()}
 
 
-def surely_gone(node_id: int, who: Mapping[str, object]) -> bool:
+def is_dead(node_id: int, who: Mapping[str, object]) -> bool:
     """Whether that incarnation of a node has ended, for all we can see.
 
     It was one of this machine, and the number of its process is free; or it is our number, and we do not run that node.

@@ -1,7 +1,7 @@
-"""The bell of a SQLite store: a process that writes to the file wakes its engine at once.
+"""The wake socket of a SQLite store: a process that writes to the file wakes its engine at once.
 
-It is a datagram socket beside the file, for its owner alone. A ring says nothing but "look"; what changed is in the
-store. Nothing relies on it: where it cannot be hung, or a ring does not arrive, the engine also looks twice a second.
+It is a datagram socket next to the file, for its owner alone. A datagram says nothing but "look"; what changed is in
+the store. Nothing relies on it: without a socket, or where a datagram is lost, the engine also looks twice a second.
 """
 
 from __future__ import annotations
@@ -22,36 +22,39 @@ from wakeful.store.forks import on_fork
 
 log = logging.getLogger("wakeful.store")
 
-PAUSE_S = 0.01  # after a look; what rings meanwhile is one more look
+PAUSE_S = 0.01  # after a look; what arrives meanwhile is one more look
 LONGEST = 103  # bytes in the path of a socket, on the system that allows the fewest
-AT_ONCE = 1024  # rings taken from the socket between two looks at anything else
+AT_ONCE = 1024  # datagrams taken from the socket between two looks at anything else
 _O_PATH = getattr(os, "O_PATH", None)  # Linux alone has it
 _DESCRIPTORS = "/proc/self/fd"
 
 
-def bell_of(path: str) -> Path:
-    """Beside the file itself, also when a link led to it: one store, one bell."""
+def socket_path(path: str) -> Path:
+    """Next to the file itself, also when a link led to it: one store, one socket."""
     return Path(os.path.realpath(path) + ".bell")
 
 
-def ring(path: str) -> None:
+def notify(path: str) -> None:
     """Ask the engine of the store in this file to look, if there is one. Never waits and never fails."""
     try:
-        with _open_bell(bell_of(path), path) as place, socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
+        with (
+            _open_socket(socket_path(path), path) as place,
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender,
+        ):
             sender.settimeout(0)
             sender.sendto(b"\n", place)
-    except OSError as error:  # no engine runs, it has rung enough, or it is not for us
-        log.debug("cannot ring the bell of %s: %s", path, error)
+    except OSError as error:  # no engine runs, its queue is full, or it is not for us
+        log.debug("cannot notify the engine of %s: %s", path, error)
 
 
 @contextlib.contextmanager
-def _open_bell(bell: Path, store: str) -> Iterator[str]:
+def _open_socket(found: Path, store: str) -> Iterator[str]:
     """An address of the socket that lies there, which is no link and belongs to us or to the store's owner."""
     if _O_PATH is None or not Path(_DESCRIPTORS).exists():
-        _refuse_foreign(bell.lstat(), store)
-        yield str(bell)
+        _refuse_foreign(found.lstat(), store)
+        yield str(found)
         return
-    fd = os.open(bell, _O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
+    fd = os.open(found, _O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         _refuse_foreign(os.fstat(fd), store)
         yield f"{_DESCRIPTORS}/{fd}"
@@ -64,20 +67,20 @@ def _refuse_foreign(found: os.stat_result, store: str) -> None:
         raise PermissionError(errno.EPERM, "it belongs to another user")
 
 
-class Bell:
-    """The engine's end. It belongs to the loop it was hung on, and to the process that holds the engine's lock."""
+class WakeSocket:
+    """The engine's end. It belongs to the loop that listens, and to the process that holds the engine's lock."""
 
     def __init__(self, path: str) -> None:
-        self._path = bell_of(path)
+        self._path = socket_path(path)
         self._socket: socket.socket | None = None
         self._file: tuple[int, int] | None = None  # which file we made
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None
         self._heard: Callable[[], Awaitable[None]] | None = None
-        on_fork(self, Bell._drop)
+        on_fork(self, WakeSocket._drop)
 
-    def hang(self, heard: Callable[[], Awaitable[None]]) -> None:
-        """From now on `heard` is awaited after a ring, one at a time; rings that come close together are one."""
+    def listen(self, heard: Callable[[], Awaitable[None]]) -> None:
+        """From now on `heard` is awaited after a notification, one at a time; those close together are one."""
         self.take_down()
         try:
             self._bind()
@@ -142,17 +145,17 @@ class Bell:
 
     def _listen(self) -> None:
         if self._loop is not None and self._socket is not None:
-            self._loop.add_reader(self._socket, self._rung)
+            self._loop.add_reader(self._socket, self._notified)
 
-    def _rung(self) -> None:
-        """Endless ringing costs only one look per pause."""
+    def _notified(self) -> None:
+        """Endless notifying costs only one look per pause."""
         assert self._loop is not None  # noqa: S101 - it called us
         assert self._socket is not None  # noqa: S101 - or it would not have
         self._loop.remove_reader(self._socket)
         with contextlib.suppress(OSError):  # empty
             for _ in range(AT_ONCE):
                 self._socket.recv(1)
-        self._task = self._loop.create_task(self._look(), name="wakeful-bell")
+        self._task = self._loop.create_task(self._look(), name="wakeful-wake-socket")
 
     async def _look(self) -> None:
         assert self._heard is not None  # noqa: S101 - given before we listened

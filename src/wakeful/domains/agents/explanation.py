@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful.counting import counted
 from wakeful.domains.agents.budgets.spending import counted_as, over_budget, used_today
+from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.hops import hops_of
 from wakeful.domains.agents.hours import opening_of
 from wakeful.domains.agents.inbound.receiving import explained
-from wakeful.domains.agents.inherited import whole_payload
 from wakeful.domains.agents.limits.holding import limit_of
 from wakeful.domains.agents.naming import HEARTBEAT, session_name, wake_job
 from wakeful.domains.agents.runners.presets import PRESETS
@@ -26,7 +26,7 @@ from wakeful.kernel.model import outgoing
 from wakeful.triggers.active_hours import ActiveHours
 
 if TYPE_CHECKING:
-    from wakeful.kernel.model.stories import Subject
+    from wakeful.kernel.model.explanations import Subject
 
 SHOWN_EVENTS = 3
 SHOWN_TEXT = 80
@@ -39,7 +39,7 @@ UNSENT = {
 
 def story(subject: Subject) -> list[str]:
     """The sentences about a job or a run of an agent."""
-    payload = whole_payload(subject.tx, json.loads(subject.job.payload))
+    payload = effective_payload(subject.tx, json.loads(subject.job.payload))
     return [sentence for part in PARTS for sentence in part(subject, payload)]
 
 

@@ -35,7 +35,7 @@ def _with_context(work: Callable[[Transaction, Context], None], context: Context
     work(tx, context)
 
 
-class Life(JobsApi):
+class Lifecycle(JobsApi):
     """Opening, starting and stopping. To start is also to store the jobs declared in code."""
 
     _hung_calls: HungCalls | None = None
@@ -135,14 +135,14 @@ class Life(JobsApi):
         await self._become_engine()
         try:
             incarnation = await begin_incarnation(self._store, self._engine, self._node_name, self._log_folder())
-            for prepare in self._preparations:
+            for prepare in self.host.preparations:
                 await prepare()
             if self._declared:
                 await self._add(self._declared, "update", "code")
                 await self._warn_about_orphans()
             await self._engine.look_back(incarnation.away_since)
             here = self._identify()._replace(id=incarnation.node_id)
-            for work in self._at_start.values():
+            for work in self.host.at_start.values():
                 await self._store.write(functools.partial(_with_context, work, here))
         except BaseException:
             self._engine.node_lease.end()
@@ -153,8 +153,8 @@ class Life(JobsApi):
         self._started_at = self._clock.now()
         if self._hung_calls is None:
             self._hung_calls = HungCalls(self._node_name, self._store.read, self._change)
-            self._companions.append(self._hung_calls)
-        for companion in self._companions:
+            self.host.companions.append(self._hung_calls)
+        for companion in self.host.companions:
             companion.begin()
 
     async def _change(self, work: Callable[[Transaction, Context], None]) -> None:
@@ -257,7 +257,7 @@ class Life(JobsApi):
 
     async def _end(self) -> None:
         """Nothing of this engine goes on, also after an error; what it could not record, the next start finds."""
-        for companion in self._companions:
+        for companion in self.host.companions:
             await companion.end()
         await self._engine.end()
         await self._store.resign()

@@ -16,7 +16,7 @@ from wakeful.domains.workflows.views import prepared_view
 from wakeful.domains.workflows.words import answer_commands, asks_itself, change_words, issue_words
 
 if TYPE_CHECKING:
-    from wakeful.kernel.model.stories import Subject
+    from wakeful.kernel.model.explanations import Subject
 
 MOST_COUNTED = 1_000
 FINDING_OUT = "Its workflow is finding out whether the last change happened."

@@ -15,7 +15,7 @@ def next_key(past: Sequence[PastTrigger]) -> int:
     return max((max(item.until, item.since + 1) for item in past), default=0)
 
 
-class Reigns:
+class TriggerHistory:
     """Which trigger a job had when, as far as it is kept."""
 
     def __init__(self, past: Sequence[PastTrigger], current: str) -> None:
@@ -65,10 +65,10 @@ def members_of(stretch: Stretch, trigger: str) -> list[int] | None:
     return slots if len(slots) == stretch.slots else None
 
 
-def has_slot(stretch: Stretch, slot: int, reigns: Reigns) -> bool:
+def has_slot(stretch: Stretch, slot: int, history: TriggerHistory) -> bool:
     """Whether a stretch that encloses a slot has it."""
     listed = stretch.listed()
     if listed is not None:
         return slot in listed
-    known = trigger_of(reigns.trigger_behind(stretch))
+    known = trigger_of(history.trigger_behind(stretch))
     return not known.relative and (slot == stretch.first_slot or known.next_slot(slot - 1) == slot)

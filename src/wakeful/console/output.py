@@ -16,7 +16,7 @@ from textwrap import indent
 from types import TracebackType
 from typing import IO, TYPE_CHECKING
 
-from wakeful.console.words import visible
+from wakeful.console.humanize import visible
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:

@@ -48,7 +48,7 @@ ConfigFile = Annotated[
 ]
 
 
-class Place(NamedTuple):
+class StoreLocation(NamedTuple):
     """Where a store is, or would be; `path` is its file, or None where it is not a file.
 
     `config` is the configuration that goes with it: its defaults are those of jobs made from here. `timezone` is the
@@ -70,14 +70,14 @@ class Place(NamedTuple):
         return self.path is None or (self.path.exists() and (self.path.is_dir() or self.path.stat().st_size > 0))
 
 
-def chosen(ctx: typer.Context, db: str | None) -> Place:
+def chosen(ctx: typer.Context, db: str | None) -> StoreLocation:
     """The place given before or after the command's name, or found by itself."""
     if os.environ.get(TOKEN):
         return server_place(given_store(ctx, db), os.environ)
     return find_place(given_store(ctx, db), os.environ, Path.cwd())
 
 
-def server_place(given: str | None, environ: Mapping[str, str]) -> Place:
+def server_place(given: str | None, environ: Mapping[str, str]) -> StoreLocation:
     """The server that WAKEFUL_URL names: with a token of its own a command never opens a store."""
     if given is not None:
         raise WrongUse(f"--db names a store, and under {TOKEN} wakeful asks the server at {URL}: leave it out.")
@@ -85,7 +85,7 @@ def server_place(given: str | None, environ: Mapping[str, str]) -> Place:
     if not url.startswith(("http://", "https://")):
         said = "is not set" if not url else f"is {url!r:.80}, which is no web address"
         raise WrongUse(f"Under {TOKEN} wakeful asks the server at {URL}, and that {said}.")
-    return Place(url.rstrip("/"), None, server=True)
+    return StoreLocation(url.rstrip("/"), None, server=True)
 
 
 def given_store(ctx: typer.Context, db: str | None) -> str | None:
@@ -93,13 +93,13 @@ def given_store(ctx: typer.Context, db: str | None) -> str | None:
     return db if db is not None else (ctx.obj or {}).get("db")
 
 
-def find_place(given: str | None, environ: Mapping[str, str], here: Path) -> Place:
+def find_place(given: str | None, environ: Mapping[str, str], here: Path) -> StoreLocation:
     """The rule above, as a function of the options and the directory."""
     is_named = given is not None or bool(environ.get("WAKEFUL_DB"))
     return place_beside(None if is_named else nearest_config(here), given, environ, here)
 
 
-def place_beside(file: Path | None, given: str | None, environ: Mapping[str, str], here: Path) -> Place:
+def place_beside(file: Path | None, given: str | None, environ: Mapping[str, str], here: Path) -> StoreLocation:
     """The same where it is settled already which configuration file counts, if any."""
     said = given if given is not None else environ.get("WAKEFUL_DB") or None
     if said is not None:
@@ -114,7 +114,7 @@ def place_beside(file: Path | None, given: str | None, environ: Mapping[str, str
     return _trusted(_file(folder / FILE), home)._replace(config=file, timezone=zone)
 
 
-def _trusted(place: Place, top: Path | None = None, *, named_by: Path | None = None) -> Place:
+def _trusted(place: StoreLocation, top: Path | None = None, *, named_by: Path | None = None) -> StoreLocation:
     """The same place; StoreUnusable where another user may have put the store there, or can change it."""
     reason = None if place.path is None else distrust_below(place.path, top, named_by=named_by)
     if reason is not None:
@@ -154,7 +154,7 @@ def _basics_in(file: Path, environ: Mapping[str, str]) -> tuple[str | None, str 
     return basics_in(file, environ)
 
 
-def _read(said: str, here: Path) -> Place:
+def _read(said: str, here: Path) -> StoreLocation:
     if not said.strip() or "\0" in said:
         raise WrongUse("--db needs the address of a store: a file, sqlite:///file.db or postgresql://user@host/db.")
     if not said.startswith("sqlite:"):
@@ -162,7 +162,7 @@ def _read(said: str, here: Path) -> Place:
             refuse_keywords(said)
         except StoreUnusable as error:
             raise WrongUse(str(error)) from None
-        return Place(said, None) if "://" in said else _file(here / Path(said).expanduser())
+        return StoreLocation(said, None) if "://" in said else _file(here / Path(said).expanduser())
     rest = said.removeprefix("sqlite:").removeprefix("//")
     if rest in ("", "/", ":memory:", "/:memory:"):
         raise WrongUse("A store in memory ends with the command that made it: name a file, such as --db wakeful.db.")
@@ -171,9 +171,9 @@ def _read(said: str, here: Path) -> Place:
     return _file(here / Path(rest[1:]).expanduser())
 
 
-def _file(path: Path) -> Place:
+def _file(path: Path) -> StoreLocation:
     path = Path(os.path.normpath(path))
-    return Place(f"sqlite:///{path}", path)
+    return StoreLocation(f"sqlite:///{path}", path)
 
 
 def _per_user(environ: Mapping[str, str]) -> tuple[Path, Path]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 INHERITED = ("runner", "budget", "untrusted", "deliver")
 
 
-def whole_payload(tx: Transaction, payload: dict[str, Any]) -> dict[str, Any]:
+def effective_payload(tx: Transaction, payload: dict[str, Any]) -> dict[str, Any]:
     """The payload with what the agent says for a schedule that does not say it itself."""
     if payload["does"] != "ask" or "runner" in payload:
         return payload

@@ -67,7 +67,7 @@ class Post(NamedTuple):
     lease_ms: int
 
 
-class Desk:
+class Claims:
     """Hands out work items. Times come from the scheduler's clock, facts go through its store."""
 
     def __init__(self, scheduler: Scheduler) -> None:
@@ -89,7 +89,7 @@ class Desk:
         if post is not None:
             await self._or_defer(post, self._bring_in)
         agent, key = payload["agent"], source_key(payload["work"])
-        return await self._scheduler.look(lambda tx: _has_ready(tx, agent, key))
+        return await self._scheduler.read(lambda tx: _has_ready(tx, agent, key))
 
     async def holding(self, run: Run, payload: Mapping[str, Any], work: Callable[[], Awaitable[Any]]) -> Any:
         """Do the work, and report the result to the item's source. Exceptions pass through."""
@@ -110,7 +110,7 @@ class Desk:
 
     async def _bring_in(self, post: Post) -> None:
         """Report what is still to be reported, then learn what waits."""
-        for item, text in await self._scheduler.look(lambda tx: _unreported(tx, post)):
+        for item, text in await self._scheduler.read(lambda tx: _unreported(tx, post)):
             await self._safely(item, self._report(post, item, item.status, text))
         listing = await post.source.waiting(MOST_LISTED)
         await self._scheduler.transact(lambda tx, context: marking.bring_in(tx, context, post, listing, MOST_LISTED))
@@ -198,7 +198,7 @@ class Desk:
     async def _or_defer(self, post: Post, work: Callable[[Post], Awaitable[Any]]) -> Any:
         """A limit of the source puts the run off, and those after it that come too early."""
         began, key = self._scheduler.clock.now(), post.source.key
-        limit = await self._scheduler.look(lambda tx: tx.of(RateLimits).of(key))
+        limit = await self._scheduler.read(lambda tx: tx.of(RateLimits).of(key))
         if limit is not None and limit.until > began:
             raise Defer(from_ms(limit.until), f"rate limit: {limit.why}")
         try:

@@ -1,19 +1,19 @@
 """The time from which alarms are read, so that the query does not scan those that are long past.
 
 While a session holds a snapshot open, PostgreSQL keeps the index entry of every alarm that has been cleared since, all
-of them at the low end of their priority's part of the index, where "what is due first?" begins. The floor of a priority
-is a time below which no alarm of its jobs is set, as far as this process knows, and the questions begin there.
+of them at the low end of their priority's part of the index, where "what is due first?" begins. The watermark of a
+priority is a time below which no alarm of its jobs is set, as far as this process knows, and the queries begin there.
 
 Why nothing is missed:
-- It rises only with a transaction that asked for the first alarm from the old floor on, and only once that is
+- It rises only with a transaction that asked for the first alarm from the old watermark on, and only once that is
   committed: to what was found, and never beyond a second before now. What other nodes arm is nearly always later.
 - What this process writes below it lowers it at once, in the same transaction, and those of all other priorities
   with it. Every write of an alarm passes through the session, which is where it is noted.
-- A priority that is new to this process has no floor yet.
+- A priority that is new to this process has no watermark yet.
 - What another process writes below it (a job released with the time it was first due, one that is given another
-  priority, a clock set back) is found by a look below the floor. A node looks once a second, and when it hears of a
-  change: a notification says which alarm is the earliest that was set, and one above the floor needs no look. A process
-  that does not listen looks whenever others may have written.
+  priority, a clock set back) is found by a look below the watermark. A node looks once a second, and when it hears of a
+  change: a notification says which alarm is the earliest that was set, and one above the watermark needs no look. A
+  process that does not listen looks whenever others may have written.
 - A commit whose fate is not known forgets it. Then, as at the start, the question begins at the lowest time there is.
 """
 
@@ -27,12 +27,12 @@ LOWEST = -(2**63)
 RECENT_MS = 1_000
 #: After a slow look, the next one waits for this many times its duration, within the limit below.
 COSTLY_MS, REST_TIMES, LONGEST_REST_MS = 200, 10, 10_000
-#: After this long it looks, whatever it has heard: not all that is set below a floor is announced.
+#: After this long it looks, whatever it has heard: not all that is set below a watermark is announced.
 LOOK_MS = 900
 
 
-class Floor:
-    """The floors of one process, by priority; used by one transaction at a time."""
+class Watermark:
+    """The watermarks of one process, by priority; used by one transaction at a time."""
 
     def __init__(self) -> None:
         self._kept: dict[int, int] = {}  # as of the last commit; empty: not known
@@ -122,12 +122,12 @@ class Floor:
         self._since = _lower(self._since, due_at)
 
     def first(self, alarms: Mapping[int, int | None], now: int) -> None:
-        """From the floor on, these are the first alarms of all priorities; None: there is none."""
+        """From the watermark on, these are the first alarms of all priorities; None: there is none."""
         recent = now - RECENT_MS
         self._since = {level: recent if due_at is None else min(due_at, recent) for level, due_at in alarms.items()}
 
     def wants_look(self) -> bool:
-        """Whether there is a floor to look below, a reason, and the time to do it."""
+        """Whether there is a watermark to look below, a reason, and the time to do it."""
         if self._begun < self._rest_until:
             return False
         with self._lock:
@@ -140,6 +140,6 @@ class Floor:
         return self._looked
 
 
-def _lower(floors: dict[int, int], due_at: int | None) -> dict[int, int]:
-    """The floors, lowered to an alarm."""
-    return floors if due_at is None else {level: min(since, due_at) for level, since in floors.items()}
+def _lower(watermarks: dict[int, int], due_at: int | None) -> dict[int, int]:
+    """The watermarks, lowered to an alarm."""
+    return watermarks if due_at is None else {level: min(since, due_at) for level, since in watermarks.items()}

@@ -6,8 +6,8 @@ import asyncio
 
 import pytest
 
-from wakeful.store import bell
-from wakeful.store.bell import Bell, ring
+from wakeful.store import wake_socket
+from wakeful.store.wake_socket import WakeSocket, notify
 
 
 @pytest.mark.promise("X23")
@@ -19,13 +19,13 @@ def test_who_takes_a_bell_down_leaves_the_one_that_hangs_there_by_now(tmp_path):
         """Nothing is asked for."""
 
     async def main():
-        first, second = Bell(path), Bell(path)
-        first.hang(heard)
-        second.hang(heard)
+        first, second = WakeSocket(path), WakeSocket(path)
+        first.listen(heard)
+        second.listen(heard)
         first.take_down()
-        assert bell.bell_of(path).exists()
+        assert wake_socket.socket_path(path).exists()
         second.take_down()
-        assert not bell.bell_of(path).exists()
+        assert not wake_socket.socket_path(path).exists()
 
     asyncio.run(main())
 
@@ -50,15 +50,15 @@ def test_a_look_that_is_cut_off_late_does_not_let_two_others_go_on_at_once(tmp_p
             began.set()
             await asyncio.Event().wait()
 
-        own = Bell(path)
+        own = WakeSocket(path)
         for heard in (slow, look):
-            own.hang(heard)
+            own.listen(heard)
             began.clear()
-            ring(path)
+            notify(path)
             await began.wait()
         let_go.set()
         await asyncio.sleep(0.02)
-        ring(path)
+        notify(path)
         await asyncio.sleep(0.02)
         own.take_down()
         return len(looks)
