@@ -110,7 +110,7 @@ def test_a_sentence_may_end_with_its_zone_and_is_read_in_any_case_and_spacing(te
         ("in 900000 weeks", "is out of reach"),
         ("feb 30 at 9", "is a date that no year has"),
         ("every hour until february 30 at 9", "is a date that no year has"),
-        ("after 20 minutes", r'names no job to wait for: did you mean "in 20 minutes"\?'),
+        ("after 20 minutes", r'is not about another job: did you mean "in 20 minutes"\?'),
         ("after midnight", r'did you mean "at midnight"\?'),
         ("after each run", r'did you mean "20 minutes after the last run ends"\?'),
         ("after the last run ends", r'did you mean "20 minutes after the last run ends"\?'),

@@ -189,7 +189,7 @@ def _refuse_no_job(text: str, name: str, on: str | None) -> None:
     elif on is None and _is_read(f"at {name}", 0, "UTC"):
         near = f"at {name}"
     if near is not None:
-        raise InvalidTrigger(f'{_quoted(text)} names no job to wait for: did you mean "{near}"?', "when")
+        raise InvalidTrigger(f'{_quoted(text)} is not about another job: did you mean "{near}"?', "when")
 
 
 def _is_read(text: str, now: int | None, zone: str | None) -> bool:
