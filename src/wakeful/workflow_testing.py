@@ -6,6 +6,7 @@ import asyncio
 import copy
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -348,7 +349,7 @@ class _WatchedSteps:
         watched = self._watched(name, function) if callable(given) else function
         found = self._ctx.step(name, watched, *args, **kwargs)
         if inspect.isawaitable(found):
-            return self._then(name, found)
+            return self._ctx.begun.wrap(self._then(name, found), sys._getframe(1))  # noqa: SLF001 - for messages
         self._crash(name, after_commit=True)
         return found
 

@@ -448,7 +448,7 @@ async def test_a_message_that_is_sent_while_the_job_runs_says_so(scene):
     async with with_phone(scene, phone) as scheduler:
         await configure(scheduler, to="phone", after=1)
         await scheduler.add_job("backup", Every("1h"))
-        await scheduler.transact(lambda tx, _: snooze(tx, ["backup"], "65m", scheduler.acting()))
+        await scheduler.transact(lambda tx, _: snooze(tx, ["backup"], "65m", scheduler.host.origin()))
         await scheduler.start()
         await scene.sleep("61m")
 

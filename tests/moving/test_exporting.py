@@ -248,6 +248,25 @@ def test_no_secret_is_in_any_file_and_the_references_are_named(wakeful, here):
     assert web["payload"]["url"] == "https://u:${WEB_URL}@example.org/?token=${WEB_URL_2}"
 
 
+@pytest.mark.promise("X10")
+def test_every_secret_has_a_variable_of_its_own(wakeful, here, monkeypatch):
+    jobs = {
+        "a": {"B_C": "one", "b_c": "two"},
+        "a-b": {"C": "three", "OTHER": "${A_B_C_2}"},
+    }
+    text = "".join(f"  {name}: {{every: 20m, command: [echo], env: {json.dumps(env)}}}\n" for name, env in jobs.items())
+    (here / "wakeful.yaml").write_text(f"jobs:\n{text}")
+    monkeypatch.setenv("A_B_C_2", "theirs")
+    wakeful("apply", "--yes")
+    answer = wakeful("export", "out", "--json")
+    assert answer.json["secrets"] == ["A_B_C", "A_B_C_3", "A_B_C_4"]
+    rows = json.loads((here / "out" / "state.json").read_text())["jobs"]
+    assert {row["name"]: row["payload"]["env_refs"] for row in rows} == {
+        "a": {"B_C": "${A_B_C}", "b_c": "${A_B_C_3}"},
+        "a-b": {"C": "${A_B_C_4}", "OTHER": "${A_B_C_2}"},
+    }
+
+
 def test_the_files_are_plain_and_the_yaml_stores_the_same_jobs(wakeful, here):
     wakeful("add", "one", "--cron", "0 9 * * 1-5", "--tz", "Europe/Berlin", "--retry", "2", "--", "echo", "${X}")
     wakeful("add", "two", "--after", "one", "--on", "any", "--timeout", "5m", "--", "true")

@@ -13,6 +13,7 @@ from wakeful.moving.checking import Terms, check
 from wakeful.moving.crontab import read_crontab
 from wakeful.moving.formats import READERS, guess, read_source
 from wakeful.moving.naming import Names, name_of_command
+from wakeful.moving.openalice import read_alice
 from wakeful.moving.sources import Unreadable
 from wakeful.moving.systemd import read_timer
 from wakeful.moving.units import read_unit, span_ms
@@ -190,6 +191,7 @@ def test_a_job_is_called_after_what_it_runs(command, name):
         ("*-*-* 04:00:00", "0 4 * * *", None),
         ("Mon,Fri 18:30", "30 18 * * 1,5", None),
         ("Sat..Mon 08:00 Europe/Berlin", "0 8 * * 6,0-1", "Europe/Berlin"),
+        ("Fri..Fri 08:00", "0 8 * * 5-5", None),
         ("Mon *-*-1..7 09:00", "0 9 * * 1#1", None),
         ("*-02~01 12:00", "0 12 L 2 *", None),
         ("*-*~03 12:00", "0 12 L-2 * *", None),
@@ -249,6 +251,80 @@ def test_a_service_with_several_commands_is_refused():
     assert "more than one command" in found.refused
 
 
+SERVICE = """[Unit]
+OnFailure=mail.service
+ConditionACPower=true
+[Service]
+ExecStart=/usr/bin/tidy
+{}
+"""
+
+
+def of_service(lines):
+    timer, service = read_unit("[Timer]\nOnCalendar=daily\n"), read_unit(SERVICE.format(lines))
+    [found] = read_timer("tidy.timer", timer, service, Names())
+    return found
+
+
+@pytest.mark.promise("X10")
+def test_what_systemd_fills_in_is_filled_in_or_refused():
+    found = of_service("WorkingDirectory=-%h/%p\nEnvironment=A=%N 'B=100%% of %n'")
+    assert found.job["cwd"] == f"{Path.home()}/tidy"
+    assert found.job["env"] == {"A": "tidy", "B": "100% of tidy.service"}
+    for line, where in (
+        ("WorkingDirectory=%S/tidy", "WorkingDirectory=%S/tidy"),
+        ("Environment=A=%H", "Environment=A"),
+    ):
+        assert of_service(line).refused.startswith(f"{where}: it has specifiers")
+
+
+@pytest.mark.promise("X10")
+@pytest.mark.parametrize(
+    ("lines", "limit"),
+    [
+        ("Type=oneshot\nTimeoutStartSec=10min\nRuntimeMaxSec=5", "10m"),
+        ("Type=oneshot\nTimeoutSec=90", "90s"),
+        ("Type=oneshot\nTimeoutStartSec=infinity", None),
+        ("TimeoutStartSec=10min\nRuntimeMaxSec=1h", "1h"),
+        ("TimeoutStartSec=10min", None),
+    ],
+)
+def test_a_service_may_run_for_as_long_as_its_type_allows(lines, limit):
+    assert of_service(lines).job.get("timeout") == limit
+
+
+@pytest.mark.promise("X10")
+def test_what_a_service_asks_for_beside_its_command_maps_or_is_said():
+    found = of_service("SuccessExitStatus=3 DATAERR\nSuccessExitStatus=SIGTERM 0\nNice=19\nMemoryMax=1G\nLimitNOFILE=9")
+    assert found.job["success_codes"] == [0, 3, 65]
+    assert found.notes == (
+        "an end by SIGTERM was a success, and is a failure here",
+        "OnFailure=mail.service is not started: deliver and after do what follows a run",
+        "not asked before it starts: ConditionACPower",
+        "what confines it does not apply here: LimitNOFILE, MemoryMax",
+        "not set here: Nice",
+    )
+
+
+@pytest.mark.promise("X10")
+def test_drop_ins_count_and_a_file_that_cannot_be_read_is_refused_alone(tmp_path):
+    for name in ("tidy", "broken"):
+        (tmp_path / f"{name}.timer").write_text("[Timer]\nOnCalendar=daily\n")
+        (tmp_path / f"{name}.service").write_text("[Service]\nExecStart=/usr/bin/tidy\n")
+    (tmp_path / "broken.service").write_bytes(b"\0")
+    for name, text in (
+        ("timer", "[Timer]\nOnCalendar=\nOnCalendar=03:00\n"),
+        ("service", "[Service]\nRuntimeMaxSec=60\n"),
+    ):
+        (tmp_path / f"tidy.{name}.d").mkdir()
+        (tmp_path / f"tidy.{name}.d" / "override.conf").write_text(text)
+    broken, tidy = read_source("systemd", tmp_path).entries
+    assert broken.refused.endswith("broken.service is not text.")
+    assert (tidy.job["cron"], tidy.job["timeout"]) == ("0 3 * * *", "1m")
+    with pytest.raises(Unreadable, match="is not text"):
+        read_source("systemd", tmp_path / "broken.timer")
+
+
 def test_spans_and_units_are_read_as_systemd_reads_them():
     assert [span_ms(text) for text in ("90", "1h 30min", "2w", "5 min 20s", "abc", "")] == [
         90_000, 5_400_000, 1_209_600_000, 320_000, None, None,
@@ -272,6 +348,19 @@ def test_prompts_become_schedules_of_agents_with_what_they_were_asked():
     assert (claw["main.morning-brief"].job["stagger"], claw["main.morning-brief"].job["timeout"]) == ("5m", "10m")
 
 
+@pytest.mark.promise("X10")
+def test_what_open_alice_has_switched_off_stays_off():
+    job = {"name": "watch", "schedule": {"kind": "every", "every": "5m"}, "payload": "Look.", "enabled": True}
+    off = {"heartbeat": {"enabled": False, "every": "30m"}, "cron": {"enabled": False}}
+    heart, watch = check(read_alice("jobs.json", [job], off), TERMS).entries
+    assert (heart.status, watch.status) == ("refused", "differs")
+    assert heart.found.refused.startswith("it is switched off")
+    assert watch.entry.enabled is False
+    assert "cron.enabled" in watch.found.notes[-1]
+    [watch] = check(read_alice("jobs.json", [job], {}), TERMS).entries
+    assert watch.entry.enabled is True
+
+
 def test_jobs_of_a_program_keep_their_kind_and_payload():
     job = jobs_of("halo")["Price watch"]
     assert (job.entry.new.kind, job.entry.new.payload) == ("app", {"appId": "x"})
@@ -291,6 +380,40 @@ def test_functions_of_apscheduler_are_called_by_reference():
     assert found["christmas"].job["at"] == "2099-12-24T18:00:00+01:00"
     assert found["six-hours"].job["anchor"].startswith("2026-01-01T08:00")
     assert found["paused"].job["enabled"] is False
+
+
+CELERY = """
+app = Celery("shop")
+MORE = {"more": {"task": "t.more", "schedule": timedelta(minutes=5)}}
+app.conf.update(timezone="Asia/Tokyo", beat_schedule={
+    "days": {"task": "t.days", "schedule": crontab(minute=0, hour=7, day_of_week="sunday,Wed")}, **MORE,
+})
+app.conf.beat_schedule["late"] = {"task": "t.late", "schedule": 5}
+app.conf.beat_schedule.update({"later": {"task": "t.later", "schedule": 6}})
+
+@app.on_after_configure.connect
+def set_up(sender, **kwargs):
+    sender.add_periodic_task(10.0, test.s("hello"), name="hello")
+"""
+
+
+@pytest.mark.promise("X10")
+def test_every_way_to_write_a_beat_schedule_is_read_or_refused():
+    found = {one.found.name: one for one in check(read_module("tasks.py", CELERY), TERMS).entries}
+    assert {name: (one.job.get("cron"), one.job.get("every")) for name, one in found.items()} == {
+        "days": ("0 7 * * sun,wed", None), "more": (None, "5m"), "late": (None, "5s"), "later": (None, "6s"),
+        "hello": (None, None),
+    }  # fmt: skip
+    assert found["days"].job["timezone"] == "Asia/Tokyo"
+    assert "add_periodic_task" in found["hello"].found.refused
+
+
+def test_maps_of_celery_that_are_part_of_each_other_come_to_an_end():
+    for text in ("A = {**B}\nB = {**A}\nbeat_schedule = A\n", "beat_schedule = {}\n"):
+        assert all(one.refused for one in read_module("tasks.py", text).entries)
+    parts = [f"M{number} = {{{f'**M{number - 1}, ' * 100}}}" for number in range(1, 5)]
+    with pytest.raises(Unreadable, match="more than 10,000"):
+        read_module("tasks.py", "\n".join(["M0 = {'a': 1}", *parts, "beat_schedule = M4"]))
 
 
 def test_tasks_of_celery_are_sent_by_its_own_program():

@@ -8,7 +8,7 @@ from tests.simulation.invariants import Broken
 from tests.simulation.stepped import Stepped
 from tests.simulation.world import live
 from wakeful.domains.workflows.steps import ending, taking
-from wakeful.domains.workflows.steps.tables import Tasks
+from wakeful.domains.workflows.steps.tables import StepRow, Tasks
 
 FIRST, SEEDS, GROUPS = 70_000, 12, 3
 
@@ -26,9 +26,10 @@ def test_no_fault_makes_a_handler_with_steps_lose_or_repeat_a_step(group: int) -
 
 
 def test_a_cut_off_step_that_is_not_doubted_is_found(monkeypatch) -> None:
-    def trust(tasks: Tasks, event_id: int) -> int:
+    def trust(tasks: Tasks, event_id: int, *_: object) -> list[StepRow]:
         sql = "DELETE FROM workflow_steps WHERE event_id = ? AND status = 'running'"
-        return tasks._session.execute(sql, (event_id,))
+        tasks._session.execute(sql, (event_id,))
+        return tasks.steps(event_id)
 
     monkeypatch.setattr(Tasks, "doubt_steps", trust)
     with pytest.raises(Broken, match="X32"):

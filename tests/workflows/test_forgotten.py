@@ -75,6 +75,21 @@ def test_the_line_without_await_is_named():
         assert f"ctx.publish (test_forgotten.py, line {line}) without await" in test.workflow()["issue"]["message"]
 
 
+def test_a_step_without_await_is_named_with_its_line_and_is_not_done():
+    workflow, done = Workflow("flow"), []
+
+    @workflow.on("mail", on_failure="park")
+    async def sort(ctx, event):
+        ctx.step("first", done.append, 1)
+        await ctx.step("second", done.append, 2)
+
+    line = sort.__code__.co_firstlineno + 2
+    with WorkflowTest(workflow) as test:
+        test.publish("mail")
+        assert test.parked()[0]["error"].startswith(f"sort called ctx.step (test_forgotten.py, line {line}) without")
+        assert done == [2]
+
+
 @pytest.mark.promise("K15")
 @pytest.mark.parametrize(
     "use", [list, len, lambda found: found[0], lambda found: found.copy(), lambda _: None, lambda found: not found]

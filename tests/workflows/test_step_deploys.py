@@ -7,6 +7,7 @@ import pytest
 from tests.workflows.mailroom import virtual
 from wakeful import Applied, Prepared, Workflow
 from wakeful.domains.workflows.steps.known_names import calls_step
+from wakeful.errors import ScheduleTriggerError
 from wakeful.testing import WorkflowTest
 
 FAILS = {"on_failure": "park", "retry": ["1h"] * 20}
@@ -122,6 +123,35 @@ def test_a_handler_that_is_removed_leaves_what_it_had_begun_to_a_person():
         test.advance("1m")
         assert life.ledger == ["label", "label", "mail", "mail"]
         assert {event["status"] for event in test.events("orders")} == {"consumed"}
+
+
+@pytest.mark.promise("X32")
+@pytest.mark.parametrize("way", ["one", "all", "settled"])
+def test_what_was_begun_by_a_handler_that_is_gone_stays_parked_until_it_is_back(way):
+    life = Versions()
+    life.broken.add("mail")
+    with WorkflowTest(life.made(BEFORE)) as test:
+        if way == "settled":
+            life.broken.clear()
+            test.crash_in("mail", after_commit=False)
+        name = test.publish("orders", message_id="begun")
+        test.advance("1m")
+        issue = test.workflow()["issue"]
+        other = Workflow("shop")
+        other.on("elsewhere", name="other")(lambda ctx, event: None)
+        test.redeploy(other)
+        if way == "settled":
+            test._act(test._scheduler.workflows.settle("shop", issue["run"], "happened"))
+        else:
+            with pytest.raises(ScheduleTriggerError, match=r"begun by shop.ship, which the deployed version does not"):
+                test.replay(name if way == "one" else None)
+        test.advance("1h")
+        assert [one["message_id"] for one in test.parked()] == ["begun"]
+        assert test.workflow()["status"] == "needs_attention"
+        life.broken.clear()
+        test.redeploy(life.made(BEFORE))
+        test.replay()
+        assert (life.ledger, test.parked()) == (["label", "mail"], [])
 
 
 @pytest.mark.parametrize("on_failure", ["stop", "park"])

@@ -72,6 +72,42 @@ def test_an_event_that_fails_holds_up_its_key_alone_until_it_is_parked():
         assert [event["message_id"] for event in test.parked()] == ["bad"]
 
 
+@pytest.mark.promise("X32")
+@pytest.mark.parametrize("way", ["replayed", "skipped"])
+def test_a_place_that_failed_is_not_called_failing_once_its_event_is_dealt_with(way):
+    counter, mended = Counter(), []
+
+    def act(number):
+        if number == 2 and not mended:
+            raise ValueError("bad")
+
+    workflow = keyed(counter)
+
+    @workflow.on("bills", concurrency=3, on_failure="park")
+    async def pay(ctx, event):
+        await ctx.step("wait", counter.work, "bill", event.payload, 10)
+        await ctx.step("act", act, event.payload)
+
+    with WorkflowTest(workflow) as test:
+
+        def sentence():
+            return test._runner.run(test._scheduler.get_verdict()).sentence
+
+        for number in range(3):
+            bad = test.publish("bills", number)
+        test.advance("1m")
+        assert "1 event of shop is parked" in sentence()
+        assert "shop.pay.3 failed 50s ago and has not succeeded since" in sentence()
+        if way == "skipped":
+            test.skip(bad)
+        else:
+            mended.append(True)
+            test.replay(bad)
+        test.advance("1m")
+        assert [event["status"] for event in test.events("bills")][2] == {"replayed": "consumed"}.get(way, way)
+        assert sentence().startswith("Nothing will start by time")
+
+
 def test_a_replayed_event_waits_for_the_one_with_its_key_that_is_worked_on():
     counter = Counter()
     with WorkflowTest(keyed(counter, retry=[])) as test:

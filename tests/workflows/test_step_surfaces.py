@@ -72,6 +72,9 @@ def test_a_parked_event_is_shown_replayed_and_skipped_on_every_surface(shop):
             ("look", "done", 1, 3, None),
             ("enter", "failed", 2, None, "no such order"),
         ]
+        shown = shop("show", bad["run"]).out
+        assert "look: done\n" in shown
+        assert "enter: failed, 2 attempts (no such order)\n" in shown
         view = http.get("/api/workflows/shop").json()
         assert (view["parked"], view["status"]) == (1, "needs_attention")
         assert http.get("/api/verdict").json()["state"] == "needs_you"

@@ -254,6 +254,61 @@ def test_a_step_over_its_time_may_have_happened_and_its_thread_is_waited_for():
         assert shop.ledger == [("label", 1)]
 
 
+def test_a_step_that_was_cut_off_says_why_and_a_settled_one_has_no_error():
+    async def work(seconds):
+        await asyncio.sleep(seconds)
+
+    workflow = Workflow("shop")
+
+    @workflow.on("orders", on_failure="park", timeout="5m")
+    async def ship(ctx, event):
+        await asyncio.gather(
+            ctx.step("late", work, 60, timeout="30s"), ctx.step("beside", work, 20), return_exceptions=True
+        )
+        await ctx.step("last", work, 600, timeout="10m")
+
+    with WorkflowTest(workflow) as test:
+
+        def shown():
+            return [(step["name"], step["status"], step["error"]) for step in test.runs()[-1]["steps"]]
+
+        test.publish("orders")
+        test.advance("1m")
+        assert shown() == [("late", "uncertain", "it took longer than 30s"), ("beside", "done", None)]
+        test.settle("happened")
+        test.advance("1m")
+        assert shown() == [("late", "done", None), ("beside", "done", None), ("last", "running", None)]
+        test.advance("5m")
+        assert shown()[2] == ("last", "uncertain", "it was cancelled before it had ended")
+        assert test.parked()[0]["error"].startswith("It is not known whether the step 'last' happened")
+
+
+@pytest.mark.promise("X32")
+@pytest.mark.parametrize("on_failure", ["stop", "park"])
+def test_of_several_steps_that_were_cut_off_the_answer_is_about_the_one_that_was_asked_about(on_failure):
+    async def work():
+        await asyncio.sleep(100)
+
+    workflow = Workflow("shop")
+
+    @workflow.on("orders", on_failure=on_failure)
+    async def ship(ctx, event):
+        await asyncio.gather(ctx.step("long", work, timeout="60s"), ctx.step("short", work, timeout="30s"))
+
+    with WorkflowTest(workflow) as test:
+        test.publish("orders")
+        test.advance("5m")
+        for name, why in (("long", "it took longer than 1m"), ("short", "it took longer than 30s")):
+            asked = f"It is not known whether the step '{name}' happened ({why})"
+            assert asked in test.workflow()["issue"]["message"]
+            assert asked in test.events("orders")[0]["error"]
+            test.settle("skip")
+            statuses = {step["name"]: step["status"] for step in test.runs()[-1]["steps"]}
+            assert statuses == {"long": "done", "short": "done" if name == "short" else "uncertain"}
+        test.advance("1m")
+        assert [event["status"] for event in test.events("orders")] == ["consumed"]
+
+
 def test_a_name_is_used_once_in_a_run():
     workflow = Workflow("shop")
     done = []

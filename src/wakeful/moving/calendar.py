@@ -147,7 +147,7 @@ def _weekdays(days: str, text: str) -> str:
         if first[:3] not in DAYS or (dots and last[:3] not in DAYS):
             raise NoCron(f"{text!r} cannot be read")
         begin, end = DAYS.index(first[:3]), DAYS.index(last[:3]) if dots else None
-        if end is not None and end <= begin:
+        if end is not None and end < begin:
             end += 7
         found.append(
             str(begin) if end is None else f"{begin}-{end}" if end <= 7 else f"{_span(begin, 6)},{_span(0, end - 7)}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,11 @@ NAMES = ("beat_schedule", "CELERY_BEAT_SCHEDULE", "CELERYBEAT_SCHEDULE")
 _UNITS = {"weeks": 604800, "days": 86400, "hours": 3600, "minutes": 60, "seconds": 1, "milliseconds": 0.001}
 _CRON = ("minute", "hour", "day_of_month", "month_of_year", "day_of_week")
 _POSITIONS = ("minute", "hour", "day_of_week", "day_of_month", "month_of_year")
+
+
+MOST = 10_000
+DEEPEST = 5  # maps that are part of others by name
+_WORD = re.compile(r"[a-z]+")
 
 
 class NoValue(Exception):
@@ -35,34 +41,68 @@ def read_module(source: str, text: str) -> Reading:
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise Unreadable(f"{source} is not Python: {getattr(error, 'msg', None) or error}.") from None
     module = _Module(source, tree)
-    schedules = list(module.schedules())
-    if not schedules:
+    entries = [module.entry(key, value) for key, value in module.pairs()]
+    added = [module.added(node) for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_added(node)]
+    if not entries and not added and not module.is_listed:
         raise Unreadable(f"{source} has no {NAMES[0]} that is written as a map.")
-    return Reading([entry for one in schedules for entry in module.entries(one)])
+    return Reading([*entries, *added])
+
+
+def _is_added(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "add_periodic_task"
+
+
+Pair = tuple[ast.expr | None, ast.expr]
 
 
 class _Module:
     def __init__(self, source: str, tree: ast.Module) -> None:
         self._source, self._names = source, Names()
-        self._assigned = [node for node in _statements(tree) if isinstance(node, ast.Assign | ast.AnnAssign)]
+        self._set = [pair for node in _statements(tree) for pair in _settings(node)]
         self._app = self._called() or source.removesuffix(".py")
         self._zone = self._setting("timezone", "CELERY_TIMEZONE") or "UTC"
+        self._count = 0
+        self.is_listed = False  # whether one of its schedules is written as a map
 
-    def schedules(self) -> Iterator[ast.Dict]:
-        for node in self._assigned:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if any(_last_name(target) in NAMES for target in targets) and isinstance(node.value, ast.Dict):
-                yield node.value
+    def pairs(self) -> Iterator[Pair]:
+        """The names and the values of all entries, as the module has them."""
+        for target, value in self._set:
+            if isinstance(target, ast.Subscript) and _last_name(target.value) in NAMES:
+                yield target.slice, value
+            elif _last_name(target) in NAMES:
+                yield from self._of_map(value)
 
-    def entries(self, schedule: ast.Dict) -> Iterator[Found]:
-        for key, value in zip(schedule.keys, schedule.values, strict=True):
-            name = _literal(key) if key is not None else None
-            line = f"{self._source}:{value.lineno}"
-            called = self._names.free(" ".join(str(name).split())[:150] if isinstance(name, str) and name else "task")
-            try:
-                yield self._entry(line, called, value)
-            except NoValue as no:
-                yield refused(line, called, str(no))
+    def _of_map(self, node: ast.expr, depth: int = 0) -> Iterator[Pair]:
+        """The pairs of a map, also where a name of the module stands for it or for a part of it."""
+        if isinstance(node, ast.Name) and depth < DEEPEST:
+            known = [value for target, value in self._set if isinstance(target, ast.Name) and target.id == node.id]
+            for value in known[-1:]:
+                yield from self._of_map(value, depth + 1)
+        elif isinstance(node, ast.Dict):
+            self.is_listed = True
+            for key, value in zip(node.keys, node.values, strict=True):
+                self._count += 1
+                if self._count > MOST:
+                    raise Unreadable(f"{self._source} has more than {MOST:,} entries.")
+                parts = list(self._of_map(value, depth + 1)) if key is None and isinstance(value, ast.Name) else []
+                yield from parts or [(key, value)]
+
+    def entry(self, key: ast.expr | None, value: ast.expr) -> Found:
+        """One entry, or the reason why it cannot be mapped."""
+        name = _literal(key) if key is not None else None
+        line = f"{self._source}:{value.lineno}"
+        called = self._names.free(" ".join(str(name).split())[:150] if isinstance(name, str) and name else "task")
+        try:
+            return self._entry(line, called, value)
+        except NoValue as no:
+            return refused(line, called, str(no))
+
+    def added(self, call: ast.Call) -> Found:
+        """A task that the app adds when it runs: which one that is, and when, the text does not say for sure."""
+        named = next((_literal(one.value) for one in call.keywords if one.arg == "name"), None)
+        name = self._names.free(" ".join(named.split())[:150] if isinstance(named, str) and named.strip() else "task")
+        why = f"it is added by add_periodic_task when the app runs: write it into {NAMES[0]}, or add a job for it"
+        return refused(f"{self._source}:{call.lineno}", name, why)
 
     def _entry(self, line: str, name: str, value: ast.expr) -> Found:
         parts = _map(value)
@@ -78,20 +118,37 @@ class _Module:
 
     def _called(self) -> str | None:
         """The name that the app was made with: `Celery("proj")`."""
-        for node in self._assigned:
-            call = node.value
+        for _, call in self._set:
             if isinstance(call, ast.Call) and _last_name(call.func) == "Celery" and call.args:
                 name = _literal(call.args[0])
                 return name if isinstance(name, str) and name.replace(".", "").isidentifier() else None
         return None
 
     def _setting(self, *names: str) -> str | None:
-        for node in self._assigned:
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            value = _literal(node.value)
-            if isinstance(value, str) and any(_last_name(target) in names for target in targets):
-                return value
+        for target, value in self._set:
+            found = _literal(value)
+            if isinstance(found, str) and _last_name(target) in names:
+                return found
         return None
+
+
+def _settings(node: ast.stmt) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """What a statement sets, and to what: an assignment, or `app.conf.update(beat_schedule=...)`."""
+    if isinstance(node, ast.Assign):
+        yield from ((target, node.value) for target in node.targets)
+    elif isinstance(node, ast.AnnAssign) and node.value is not None:
+        yield node.target, node.value
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr != "update":
+        return
+    if _last_name(call.func.value) in NAMES:
+        yield from ((call.func.value, one) for one in call.args)
+        return
+    for one in call.args:
+        if isinstance(one, ast.Dict):
+            names = [_literal(key) for key in one.keys]
+            yield from ((ast.Name(str(name)), value) for name, value in zip(names, one.values, strict=True))
+    yield from ((ast.Name(one.arg), one.value) for one in call.keywords if one.arg is not None)
 
 
 def _statements(tree: ast.Module) -> Iterator[ast.stmt]:
@@ -203,5 +260,5 @@ def _crontab(node: ast.Call) -> str:
     if fields.get("day_of_month", "*") != "*" and fields.get("day_of_week", "*") != "*":
         raise NoValue("its crontab asks for days of the month that are also a certain day of the week")
     text = [fields.get(name, "*") for name in _CRON]
-    text[4] = text[4].lower()
+    text[4] = _WORD.sub(lambda found: found[0][:3], text[4].lower())  # celery looks at no more of a day's name
     return " ".join(text)

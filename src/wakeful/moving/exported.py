@@ -5,9 +5,10 @@ A job is its definition as users write it and its state, times as ISO 8601. Valu
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from wakeful import ids
@@ -30,6 +31,7 @@ FLAGS = ("enabled", "paused")
 PLAIN = ("revision", "last_outcome", "last_error", "errors", "crashes", "missed", "slot_runs", "notes")
 HIDDEN = "***"  # what kinds show in place of a secret
 _WORD = re.compile(r"[^A-Za-z0-9]+")
+_REFERENCE = re.compile(r"\$\{(\w+)")
 
 
 def escaped(text: str) -> str:
@@ -58,10 +60,12 @@ class Kept(NamedTuple):
 
 
 class Secrets:
-    """Replaces what a kind hides by references, and remembers their names."""
+    """Replaces what a kind hides by references, each by one of its own, and remembers their names."""
 
-    def __init__(self, redact: Mapping[str, Callable[[Any], Any]]) -> None:
+    def __init__(self, redact: Mapping[str, Callable[[Any], Any]], payloads: Iterable[str]) -> None:
+        """`payloads`: of all jobs; a variable that one of them refers to already is not given a second meaning."""
         self._redact = redact
+        self._taken = {name for payload in payloads for name in _REFERENCE.findall(payload)}
         self.names: list[str] = []
 
     def without(self, job: JobDef) -> Any:
@@ -90,7 +94,7 @@ class Secrets:
         if plain["url"] != hidden["url"]:
             plain["url"] = hidden["url"].replace(HIDDEN, self._reference(job, "url"), 1)
             while HIDDEN in plain["url"]:
-                plain["url"] = plain["url"].replace(HIDDEN, self._reference(job, f"url_{len(self.names)}"), 1)
+                plain["url"] = plain["url"].replace(HIDDEN, self._reference(job, "url"), 1)
         if "headers" in plain:
             plain["headers"] = self._compared(job, plain["headers"], hidden["headers"], "header")
         return {**payload, **plain, "references": True}
@@ -109,10 +113,12 @@ class Secrets:
 
     def _reference(self, job: str, name: str) -> str:
         variable = _WORD.sub("_", f"{job}_{name}").strip("_").upper()
-        variable = variable if variable[:1].isalpha() else f"JOB_{variable}"
-        if variable not in self.names:
-            self.names.append(variable)
-        return f"${{{variable}}}"
+        wanted = variable if variable[:1].isalpha() else f"JOB_{variable}"
+        numbered = (f"{wanted}_{number}" for number in itertools.count(2))
+        free = next(one for one in itertools.chain([wanted], numbered) if one not in self._taken)
+        self._taken.add(free)
+        self.names.append(free)
+        return f"${{{free}}}"
 
 
 def written(job: JobDef, state: JobState, owner: Owner | None, payload: Any) -> dict[str, Any]:

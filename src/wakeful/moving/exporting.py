@@ -56,7 +56,8 @@ async def export(scheduler: Scheduler, folder: Path, since: int) -> Written:
     """Write all files; runs and events since a moment."""
     _refuse_full(folder)
     jobs, left = await scheduler.read(_jobs)
-    secrets = Secrets({kind.name: kind.redact for domain in domains() for kind in domain.kinds if kind.redact})
+    redact = {kind.name: kind.redact for domain in domains() for kind in domain.kinds if kind.redact}
+    secrets = Secrets(redact, [one.job.payload for one in jobs])
     listed = [exported.written(*one, secrets.without(one.job)) for one in jobs]
     make_private_folder(folder)
     files = {CONFIG if fleet == MAIN else f"fleet-{fleet}.yaml": rows for fleet, rows in _by_fleet(listed).items()}

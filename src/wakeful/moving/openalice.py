@@ -40,7 +40,8 @@ def read_alice(source: str, jobs: Any, settings: Any) -> Reading:
     listed = jobs.get("jobs", []) if isinstance(jobs, dict) else jobs
     if not isinstance(listed, list):
         raise Unreadable(f"{source} has no list of jobs.")
-    entries = [*_heartbeat(map_in(settings, "heartbeat")), *_schedules(source, listed)]
+    is_on = map_in(settings, "cron").get("enabled") is not False
+    entries = [*_heartbeat(map_in(settings, "heartbeat")), *_schedules(source, listed, is_on=is_on)]
     agents = {AGENT: {"runner": RUNNER}} if any(entry.refused is None for entry in entries) else {}
     return Reading(entries, agents)
 
@@ -48,7 +49,10 @@ def read_alice(source: str, jobs: Any, settings: Any) -> Reading:
 def _heartbeat(heart: dict[str, Any]) -> Iterator[Found]:
     if not heart:
         return
-    said: dict[str, Any] = {"enabled": heart.get("enabled") is True}
+    if heart.get("enabled") is not True:
+        yield refused("scheduler.json", f"{AGENT}.heartbeat", "it is switched off, and an agent has none by itself")
+        return
+    said: dict[str, Any] = {"enabled": True}
     said |= {ours: heart[theirs] for theirs, ours in _HEART.items() if heart.get(theirs) is not None}
     hours = map_in(heart, "activeHours")
     zone = text_in(hours, "timezone")
@@ -59,7 +63,8 @@ def _heartbeat(heart: dict[str, Any]) -> Iterator[Found]:
     yield Found("scheduler.json", f"{AGENT}.heartbeat", said, (WHO,), part=HEARTBEAT, agent=AGENT)
 
 
-def _schedules(source: str, jobs: list[Any]) -> Iterator[Found]:
+def _schedules(source: str, jobs: list[Any], *, is_on: bool) -> Iterator[Found]:
+    """The jobs of the list; `is_on`: whether its settings let them run at all."""
     names = Names()
     for number, job in enumerate(jobs, 1):
         place = f"{source}:{number}"
@@ -76,9 +81,10 @@ def _schedules(source: str, jobs: list[Any]) -> Iterator[Found]:
             yield refused(place, name, "it has no text for the agent")
             continue
         target = "isolated" if job.get("sessionTarget") == "isolated" else "main"
-        off = {"enabled": False} if job.get("enabled") is False else {}
+        off = {"enabled": False} if job.get("enabled") is False or not is_on else {}
         schedule = {**when, "prompt": payload, "target": target, **off}
-        yield Found(place, name, schedule, (WHO,), part=SCHEDULE, agent=AGENT)
+        notes = (WHO,) if is_on else (WHO, "its scheduler was switched off (cron.enabled), so this is disabled")
+        yield Found(place, name, schedule, notes, part=SCHEDULE, agent=AGENT)
 
 
 def _unsent(folder: Path, files: list[Path]) -> Iterator[Found]:

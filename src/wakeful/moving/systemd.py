@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterator
@@ -38,9 +39,25 @@ def read(path: Path) -> Reading:
         raise Unreadable(f"{path} is no timer: name a file that ends in {TIMER}, or the folder that has them.")
     entries, names = list[Found](), Names()
     for timer in timers:
-        unit = read_unit(read_text(timer, linked=timer == path))
-        entries += read_timer(timer.name, unit, _service(timer, unit), names)
+        try:
+            unit = _unit(timer, linked=timer == path)
+            service = _service(timer, unit)
+        except Unreadable as error:
+            if timer == path:
+                raise
+            entries.append(refused(timer.name, names.free(slug(timer.name.removesuffix(TIMER))), str(error)))
+            continue
+        entries += read_timer(timer.name, unit, service, names)
     return Reading(entries)
+
+
+def _unit(file: Path, *, linked: bool) -> Unit:
+    """A unit with its drop-ins, such as `NAME.timer.d/override.conf` of `systemctl edit`."""
+    texts = [read_text(file, linked=linked)]
+    folder = file.with_name(f"{file.name}.d")
+    if folder.is_dir() and not folder.is_symlink():
+        texts += [read_text(one, linked=False) for one in files_below(folder, (".conf",))]
+    return read_unit("\n".join(texts))
 
 
 def _service(timer: Path, unit: Unit) -> Unit | None:
@@ -49,7 +66,7 @@ def _service(timer: Path, unit: Unit) -> Unit | None:
     for name in candidates:
         found = timer.parent / name
         if "/" not in name and found.is_file() and not found.is_symlink():
-            return read_unit(read_text(found, linked=False))
+            return _unit(found, linked=False)
     return None
 
 
@@ -62,11 +79,11 @@ def read_timer(source: str, timer: Unit, service: Unit | None, names: Names) -> 
     if service is None:
         yield refused(source, name, "the service that it starts is not beside it")
         return
-    work = _work(service, source)
-    if isinstance(work, str):
-        yield refused(source, name, work)
+    try:
+        job, notes = _work(service, source)
+    except NoMatch as no:
+        yield refused(source, name, str(no))
         return
-    job, notes = work
     more, said = _beside(timer)
     whens = list(_whens(timer))
     if not whens:
@@ -120,28 +137,49 @@ def _beside(timer: Unit) -> tuple[dict[str, Any], list[str]]:
 # -- what is started ---------------------------------------------------------------------------------------------------
 
 
-def _work(service: Unit, source: str) -> tuple[dict[str, Any], list[str]] | str:
-    """What a service runs, and how that differs; a text where it cannot be mapped."""
+class NoMatch(Exception):
+    """A service that no job stands for; the reason."""
+
+
+def _work(service: Unit, source: str) -> tuple[dict[str, Any], list[str]]:
+    """What a service runs, and how that differs; NoMatch where it cannot be mapped."""
     lines = service.all("Service", "ExecStart")
     if not lines:
-        return "its service has no ExecStart"
+        raise NoMatch("its service has no ExecStart")
     if len(lines) > 1:
-        return "its service has more than one ExecStart: put them into one script"
+        raise NoMatch("its service has more than one ExecStart: put them into one script")
     command, notes = _command(lines[0], source)
-    if command is None:
-        return f"ExecStart={lines[0]}: {notes[0]}"
     job: dict[str, Any] = {"command": command, "cwd": "/"}
     folder = service.last("Service", "WorkingDirectory")
     if folder is not None:
-        job["cwd"] = folder.removeprefix("-")
-    env, wrong = _environment(service)
+        job["cwd"] = _filled(folder.removeprefix("-"), source, f"WorkingDirectory={folder}")
+    env, unread = _environment(service, source)
     if env:
         job["env"] = env
-    notes += wrong
-    limit = span_ms(service.last("Service", "TimeoutStartSec") or service.last("Service", "RuntimeMaxSec") or "")
+    limit = span_ms(_limit(service) or "")
     if limit:
         job["timeout"] = written(limit)
-    return job, [*notes, *_differences(service)]
+    codes, signals = _successes(service)
+    if codes:
+        job["success_codes"] = [0, *codes]
+    if signals:
+        notes.append(f"an end by {' or '.join(signals)} was a success, and is a failure here")
+    return job, [*notes, *unread, *_differences(service)]
+
+
+def _limit(service: Unit) -> str | None:
+    """How long the service may run: one that is `oneshot` is starting all the time, and another one is not."""
+    if service.last("Service", "Type") == "oneshot":
+        return service.last("Service", "TimeoutStartSec") or service.last("Service", "TimeoutSec")
+    return service.last("Service", "RuntimeMaxSec")
+
+
+def _successes(service: Unit) -> tuple[list[int], list[str]]:
+    """The exit codes beside 0 that mean success, and the signals that do."""
+    words = " ".join(service.all("Service", "SuccessExitStatus")).split()
+    codes = [int(word) if word.isdecimal() else getattr(os, f"EX_{word}", None) for word in words]
+    signals = [word for word, code in zip(words, codes, strict=True) if code is None]
+    return sorted({code for code in codes if code is not None and 0 < code < 256}), signals
 
 
 def _differences(service: Unit) -> Iterator[str]:
@@ -151,11 +189,30 @@ def _differences(service: Unit) -> Iterator[str]:
     for key in ("ExecStartPre", "ExecStartPost", "ExecCondition", "ExecStopPost"):
         if service.all("Service", key):
             yield f"{key} is not run: put it into the command"
-    kept = [key for section, key in service.values if section == "Service" and key.startswith(_CONFINES)]
+    for key in ("OnFailure", "OnSuccess"):
+        if service.all("Unit", key):
+            yield f"{key}={service.last('Unit', key)} is not started: deliver and after do what follows a run"
+    set_keys = sorted(
+        key for (section, key), values in service.values.items() if section in ("Unit", "Service") and values
+    )
+    asked = [key for key in set_keys if key.startswith(("Condition", "Assert"))]
+    if asked:
+        yield f"not asked before it starts: {_some(asked)}"
+    kept = [key for key in set_keys if key.startswith(_CONFINES)]
     if kept:
-        yield f"what confines it does not apply here: {', '.join(sorted(kept)[:4])}"
+        yield f"what confines it does not apply here: {_some(kept)}"
+    unset = [key for key in set_keys if key.startswith(_SETS)]
+    if unset:
+        yield f"not set here: {_some(unset)}"
 
 
+def _some(keys: list[str]) -> str:
+    """The first of these names, and how many more there are."""
+    more = f" and {len(keys) - MOST_NAMED} more" if len(keys) > MOST_NAMED else ""
+    return f"{', '.join(keys[:MOST_NAMED])}{more}"
+
+
+MOST_NAMED = 4
 _CONFINES = (
     "Protect",
     "Private",
@@ -166,10 +223,25 @@ _CONFINES = (
     "ReadOnly",
     "SystemCall",
     "Capability",
+    "DynamicUser",
+    "Limit",
+    "Tasks",
+)
+_SETS = (
+    "Nice",
+    "IOScheduling",
+    "OOMScore",
+    "UMask",
+    "Group",
+    "SupplementaryGroups",
+    "Standard",
+    "Root",
+    "Slice",
+    "PAMName",
 )
 
 
-def _environment(service: Unit) -> tuple[dict[str, str], list[str]]:
+def _environment(service: Unit, source: str) -> tuple[dict[str, str], list[str]]:
     found: dict[str, str] = {}
     for line in service.all("Service", "Environment"):
         try:
@@ -179,25 +251,25 @@ def _environment(service: Unit) -> tuple[dict[str, str], list[str]]:
         found |= {name: value for name, equals, value in (word.partition("=") for word in words) if equals}
     files = service.all("Service", "EnvironmentFile")
     notes = [f"EnvironmentFile={file} is not read: name it as env_file" for file in files]
-    return {name: value.replace("%%", "%") for name, value in found.items()}, notes
+    return {name: _filled(value, source, f"Environment={name}") for name, value in found.items()}, notes
 
 
-def _command(line: str, source: str) -> tuple[list[str] | None, list[str]]:
-    """The words of ExecStart; None and the reason where they cannot be mapped."""
+def _command(line: str, source: str) -> tuple[list[str], list[str]]:
+    """The words of ExecStart, and how they differ; NoMatch where they cannot be mapped."""
+    where = f"ExecStart={line}"
     prefix = line[: len(line) - len(line.lstrip(_PREFIXES))]
     if "@" in prefix:
-        return None, ["a program that is called by another name has no match"]
+        raise NoMatch(f"{where}: a program that is called by another name has no match")
     line = _ENDS.sub("", line)
     if _APART.search(line):
-        return None, ["it has more than one command: put them into one script"]
+        raise NoMatch(f"{where}: it has more than one command: put them into one script")
     try:
         words = shlex.split(line.lstrip(_PREFIXES))
     except ValueError as error:
-        return None, [f"it cannot be read ({error})"]
-    filled = [_filled(word, source) for word in words]
-    command = [word for word in filled if word is not None]
-    if len(command) < len(words) or not command:
-        return None, ["it has specifiers (%) that are known to systemd alone: write what they stand for"]
+        raise NoMatch(f"{where}: it cannot be read ({error})") from None
+    if not words:
+        raise NoMatch(f"{where}: it names no program")
+    command = [_filled(word, source, where) for word in words]
     notes = ["a failure of its command was ignored, and counts here"] if "-" in prefix else []
     if any(_ALONE.fullmatch(word) or _INSIDE.search(word.replace("$$", "")) for word in command):
         shell = " ".join(_shell_word(word) for word in command)
@@ -215,8 +287,8 @@ def _shell_word(word: str) -> str:
     return f'"{"".join(one + two for one, two in zip(plain, [*kept, ""], strict=True))}"'
 
 
-def _filled(word: str, source: str) -> str | None:
-    """A word with the specifiers that mean the same everywhere."""
+def _filled(word: str, source: str, where: str) -> str:
+    """A word with the specifiers that mean the same everywhere; NoMatch where it has others."""
     name = source.removesuffix(TIMER)
     known = {
         "%%": "%",
@@ -224,11 +296,12 @@ def _filled(word: str, source: str) -> str | None:
         "%N": name,
         "%p": name.partition("@")[0],
         "%i": name.partition("@")[2],
+        "%h": str(Path.home()),
     }
     found, rest = "", word
     while (at := rest.find("%")) >= 0:
         value = known.get(rest[at : at + 2])
         if value is None:
-            return str(Path.home()) + rest[at + 2 :] if rest[at : at + 2] == "%h" and not (found or at) else None
+            raise NoMatch(f"{where}: it has specifiers (%) that are known to systemd alone: write what they stand for")
         found, rest = found + rest[:at] + value, rest[at + 2 :]
     return found + rest

@@ -49,6 +49,7 @@ class Call:
         self._row = row
         self._ctx = ctx
         self._phase = phase
+        self._called = row.handler.partition(".")[0] if phase == "steps" else phase  # as messages name it
         self._limit = min(timeout, RECONCILE_LIMIT_MS) if phase == "reconcile" else timeout
         self._work = Work(row.id, inline=isinstance(scheduler.clock, VirtualClock))
         self._scheduler = scheduler
@@ -92,7 +93,7 @@ class Call:
             decided = self._failed_call(or_cut=not isinstance(error, BaseExceptionGroup))
             if decided is not None:
                 raise decided from error
-            shown = error if isinstance(error, Exception) else LogicError(f"{self._phase} raised {error!r}")
+            shown = error if isinstance(error, Exception) else LogicError(f"{self._called} raised {error!r}")
             raise HandlerFailed(shown, self._place()) from error
         # A function that swallows that it was cut off, and returns, has not done its work all the same.
         if timer.expired():
@@ -110,7 +111,7 @@ class Call:
         return HandlerFailed(self._ctx.cut_call, "mutate" if self._phase == "mutate" else "call")
 
     def _late(self) -> HandlerFailed:
-        late = TimeoutError(f"{self._phase} took longer than {format_interval(self._limit)}")
+        late = TimeoutError(f"{self._called} took longer than {format_interval(self._limit)}")
         return HandlerFailed(late, "timeout_in_mutate" if self._phase == "mutate" else "timeout")
 
     def _place(self) -> Place:

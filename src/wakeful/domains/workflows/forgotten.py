@@ -43,12 +43,17 @@ class Begun:
         self._calls.append(_Call(name, call, code.f_code.co_filename, code.f_lineno))
         return call
 
+    def wrap(self, around: Coroutine[Any, Any, T], code: FrameType) -> Coroutine[Any, Any, T]:
+        """The last call is awaited by that coroutine, and was made by that code, on behalf of which it was noted."""
+        self._calls[-1] = self._calls[-1]._replace(around=around, file=code.f_code.co_filename, line=code.f_lineno)
+        return around
+
     def end(self, label: str, error: BaseException | None) -> str | None:
         """What is wrong with the calls of a function that has ended now, with that error or none."""
         left = [call for call in self._calls if not call.is_over()]
         never = [call for call in left if not call.is_begun()]
         for call in never:
-            call.coroutine.close()
+            call.close()
             self._waits[call.name] -= 1
         self._calls.clear()
         if never and (error is None or isinstance(error, MISTAKEN)):
@@ -65,6 +70,13 @@ class _Call(NamedTuple):
     coroutine: Coroutine[Any, Any, Any]
     file: str
     line: int
+    around: Coroutine[Any, Any, Any] | None = None  # what awaits it
+
+    def close(self) -> None:
+        """It is not awaited any more."""
+        self.coroutine.close()
+        if self.around is not None:
+            self.around.close()
 
     def is_begun(self) -> bool:
         return inspect.getcoroutinestate(self.coroutine) != inspect.CORO_CREATED

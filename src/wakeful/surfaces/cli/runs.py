@@ -157,6 +157,7 @@ def print_run(run: Run, zone: tzinfo, cut_off: Container[str], *, as_json: bool)
     links = [("attempt", str(run.attempt) if run.attempt > 1 else None), ("continues", run.retry_of)]
     links += [("caused by", run.caused_by), ("node", run.node), ("error", error_text(run)), ("full log", run.log_file)]
     facts += [(name, text) for name, text in links if text]
+    facts += [("step", _step(item)) for item in run.steps]
     facts += [("delivery", _delivery(item)) for item in run.deliveries]
     print_facts(facts)
     for text in (output_text(run), run.trace):
@@ -177,6 +178,13 @@ def _request_words(found: Mapping[str, Any]) -> str:
     named = f", delivery id {found['delivery_id']}" if found["delivery_id"] else ""
     again = f", a replay of {found['replay_of']}" if found["replay_of"] else ""
     return f"{found['request']}{named}{again}"
+
+
+def _step(item: dict[str, Any]) -> str:
+    """A step of the run, in one line."""
+    tries = f", {item['attempts']} attempts" if item["attempts"] > 1 else ""
+    why = f" ({item['error']})" if item["error"] else ""
+    return f"{item['name']}: {item['status']}{tries}{why}"
 
 
 def _delivery(item: dict[str, Any]) -> str:

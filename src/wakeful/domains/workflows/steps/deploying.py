@@ -83,7 +83,7 @@ def finish_place(
     task = _task_of(tasks, attempt)
     if task is None:
         return
-    tasks.doubt_steps(task.event_id)
+    tasks.doubt_steps(task.event_id, {}, attempt.error or why)
     if is_gone and row.removed_at is None:
         tasks.save(task._replace(status=PARKED, error=why, updated_at=tx.now))
         note_parked(tx, context, row.name)

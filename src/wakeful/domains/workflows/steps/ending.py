@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from wakeful import ids
 from wakeful.counting import counted
 from wakeful.domains.workflows.arming import CONTINUED, LockedJobs, arm, first_waiting
 from wakeful.domains.workflows.checkpoints import Fenced, fence_all, save_attempt
 from wakeful.domains.workflows.issues import Issue, raise_issue
 from wakeful.domains.workflows.phases import CRASHED, STATUS
-from wakeful.domains.workflows.steps.places import arm_places, base_of
+from wakeful.domains.workflows.steps.places import STEPS, arm_places, base_of
 from wakeful.domains.workflows.steps.rules import Fate, fate
 from wakeful.domains.workflows.steps.tables import PARKED, RETRYING, RUNNING, UNCERTAIN, TaskRow, Tasks
 from wakeful.domains.workflows.steps.taking import event_id_of, promote
-from wakeful.domains.workflows.steps.words import parked_words
+from wakeful.domains.workflows.steps.words import parked_words, uncertain_step
 from wakeful.domains.workflows.tables import HandlerRow, WorkflowRun, Workflows
 from wakeful.domains.workflows.threads import is_left
 from wakeful.domains.workflows.timing import MAX_CRASHES, MIN_WAKE_MS
-from wakeful.kernel.engine.alerts import close_alert, open_alert
+from wakeful.kernel.engine.alerts import close_alert, close_alerts, open_alert
 from wakeful.kernel.rules.outcome import FAILURES
 
 if TYPE_CHECKING:
@@ -27,7 +29,9 @@ if TYPE_CHECKING:
     from wakeful.store.records import RunRow
 
 ALERT = "parked"
+ABOUT_FAILURES = ("failed", "failing", "stuck")  # alerts about the job of a place
 MAX_MESSAGE = 2_000
+CUT_OFF = "it was cut off"
 
 
 class Failure(NamedTuple):
@@ -37,6 +41,7 @@ class Failure(NamedTuple):
     fate: Fate
     counts: bool = True  # whether it is one of the tries that the author allows
     uncertain: bool = False  # a person must say whether a step happened
+    cuts: Mapping[str, str] = {}  # of steps that may have happened or not: why
     trace: str = ""
     has_hook: bool = False
 
@@ -59,14 +64,18 @@ def settle_task(
 ) -> WorkflowRun:
     """What the failure makes of a task, of the attempt, and of its workflow."""
     tasks = tx.of(Tasks)
-    tasks.doubt_steps(task.event_id)
+    steps = tasks.doubt_steps(task.event_id, failure.cuts, CUT_OFF)
+    doubtful = [step for step in steps if step.status == UNCERTAIN]
     follows, at = failure.fate
+    if failure.uncertain and doubtful:  # the first one is asked about: the answer is about that one, too
+        why = failure.cuts.get(doubtful[0].name, failure.message)
+        text = uncertain_step(doubtful[0].name, why, task.workflow, ids.run_text(attempt.id))
+        failure = failure._replace(message=text)
     message = failure.message[:MAX_MESSAGE]
     task = task._replace(
         tries=task.tries + failure.counts, error=message, working_node=context.id if is_left(attempt.id) else None,
         updated_at=tx.now,
     )  # fmt: skip
-    doubtful = any(step.status == UNCERTAIN for step in tasks.steps(task.event_id))
     if follows == "retry":
         tasks.save(task._replace(status=RETRYING, retry_at=at))
         status = STATUS["reconciliation" if doubtful else "transient"]
@@ -106,21 +115,40 @@ def note_parked(tx: Transaction, context: Context, workflow: str) -> None:
     open_alert(tx, context, ALERT, workflow, message)
 
 
+def end_failures(tx: Transaction, context: Context, jobs: LockedJobs, name: str) -> None:
+    """The handler has succeeded, or nothing that failed is left of it: no place of it is called failing any more.
+
+    A place is no job of its own to people: which one an event comes to is chance, and the next one comes to another.
+    """
+    places = [one for one in jobs.handlers() if one.type == STEPS and base_of(one.name) == name]
+    states = [jobs.state(one.job_id) for one in places if one.job_id is not None and one.open_run is None]
+    over = [
+        state._replace(errors=0, last_error=None, failing_since=None)
+        for state in states
+        if state is not None and state.run_id is None and (state.errors or state.last_error is not None)
+    ]
+    tx.jobs.save(over)
+    for state in over:
+        jobs.keep(state)
+    if over:
+        close_alerts(tx, context, ABOUT_FAILURES, [state.job_id for state in over])
+
+
 def cut_off_steps(
     tx: Transaction, context: Context, attempt: WorkflowRun, handler: HandlerRow, *, result: Result, run: RunRow
 ) -> None:
     """An attempt ended before it had said how. After a crash its place goes on with it; else any place does."""
     number = event_id_of(attempt)
     task = tx.of(Tasks).get(number) if number is not None else None
-    why = result.error or "it was cut off"
+    why = result.error or CUT_OFF
     if task is None or task.run_id != attempt.id or task.status != RUNNING:
         tx.of(Workflows).change_handler(attempt.workflow, attempt.handler, open_run=None)
         tx.of(Workflows).save_run(attempt._replace(status=CRASHED, error=why, updated_at=tx.now))
         _go_on(tx, context, attempt)
         return
     tasks = tx.of(Tasks)
-    running = [step for step in tasks.steps(task.event_id) if step.status == "running"]
-    tasks.doubt_steps(task.event_id)
+    running = [step for step in tasks.steps(task.event_id) if step.status == RUNNING]
+    tasks.doubt_steps(task.event_id, {}, why)
     doubtful = attempt.mutation == "in_flight"
     until = max((step.until for step in running), default=None) if doubtful else None
     is_gone = tx.exclusive or run.node == context.id or tx.nodes.get(context.id) is None

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from wakeful import ids
 from wakeful.domains.workflows.arming import LockedJobs
 from wakeful.domains.workflows.issues import Issue, raise_issue, resolve_issue
-from wakeful.domains.workflows.steps.ending import note_parked
-from wakeful.domains.workflows.steps.places import arm_places
+from wakeful.domains.workflows.steps.ending import end_failures, note_parked
+from wakeful.domains.workflows.steps.places import STEPS, arm_places
 from wakeful.domains.workflows.steps.tables import (
     DONE,
     FAILED,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 def replay_parked(tx: Transaction, context: Context, task: TaskRow, *, start_over: bool) -> None:
     """Let a parked event go on with what is stored of it, or from the start; the workflow's jobs are locked."""
+    _refuse_gone(tx, task)
     _refuse_working(tx, context, task)
     row = tx.of(Workflows).get(task.workflow)
     if start_over:
@@ -45,12 +46,15 @@ def replay_parked(tx: Transaction, context: Context, task: TaskRow, *, start_ove
 def replay_all(tx: Transaction, context: Context, row: WorkflowRow, *, start_over: bool) -> list[TaskRow]:
     """The same for all parked events of a workflow, however many there are; those that go on, oldest first.
 
-    One whose last run has a thread that is still at work stays parked; an error where that is true of each.
+    One whose handler is gone, or whose last run has a thread that is still at work, stays parked; an error where that
+    is true of each.
     """
     tasks = tx.of(Tasks)
     parked = tasks.with_status(row.name, PARKED)
-    found = [task for task in parked if not still_works(tx, context, task)]
+    gone = {name for name in {task.handler for task in parked} if _is_gone(tx, row.name, name)}
+    found = [task for task in parked if task.handler not in gone and not still_works(tx, context, task)]
     if parked and not found:
+        _refuse_gone(tx, parked[0])
         _refuse_working(tx, context, parked[0])
     numbers = [task.event_id for task in found]
     if start_over:
@@ -98,8 +102,28 @@ def skip_task(tx: Transaction, context: Context, task: TaskRow, event: EventRow,
     note_parked(tx, context, task.workflow)
     if task.status == UNCERTAIN:
         _next_question(tx, context, task.workflow)
-    arm_places(tx, context, LockedJobs(tx, task.workflow), task.handler)
+    jobs = LockedJobs(tx, task.workflow)
+    arm_places(tx, context, jobs, task.handler)
+    if not tasks.begun(task.workflow, task.handler):
+        end_failures(tx, context, jobs, task.handler)
     return skipped
+
+
+def _is_gone(tx: Transaction, workflow: str, name: str) -> bool:
+    """Whether the deployed version does not have the handler."""
+    handler = tx.of(Workflows).handler(workflow, name)
+    return handler is None or handler.job_id is None or handler.type != STEPS
+
+
+def _refuse_gone(tx: Transaction, task: TaskRow) -> None:
+    if not _is_gone(tx, task.workflow, task.handler):
+        return
+    event = ids.encode("evt", task.event_id)
+    message = (
+        f"{event} was begun by {task.workflow}.{task.handler}, which the deployed version does not have: deploy one "
+        f"that has it, or skip the event: wakeful workflow skip {task.workflow} {event} --reason TEXT"
+    )
+    raise ScheduleTriggerError(message, {"workflow": task.workflow, "event": event, "reason": "no_handler"})
 
 
 def _refuse_working(tx: Transaction, context: Context, task: TaskRow) -> None:
@@ -133,12 +157,12 @@ def settle_step(
     if verdict == "did_not_happen":
         tasks.save_step(step._replace(status=FAILED, sure=1, caught=0, error=said, ended_at=tx.now))
     else:
-        tasks.save_step(step._replace(status=DONE, value=result, error=said, ended_at=tx.now))
+        tasks.save_step(step._replace(status=DONE, value=result, error=None, ended_at=tx.now))
     if len(doubtful) > 1:
         text = uncertain_step(doubtful[1].name, doubtful[1].error or "it was cut off", attempt.workflow, run)
         tasks.save(task._replace(error=text, updated_at=tx.now))
         note_parked(tx, context, task.workflow)
-    else:
+    elif not _is_gone(tx, task.workflow, task.handler):  # else it stays parked, until its handler is back
         _go_on(tx, context, task._replace(error=said))
     if task.status == UNCERTAIN:
         _next_question(tx, context, attempt.workflow)

@@ -19,6 +19,7 @@ from wakeful.domains.workflows.checkpoints import (
 from wakeful.domains.workflows.drained import finish_drain
 from wakeful.domains.workflows.phases import COMMITTED, STATUS
 from wakeful.domains.workflows.publishing import publish_numbered
+from wakeful.domains.workflows.steps.ending import end_failures
 from wakeful.domains.workflows.steps.outgoing import publish_elsewhere, split
 from wakeful.domains.workflows.steps.places import arm_places
 from wakeful.domains.workflows.steps.tables import StepRow, Tasks
@@ -126,6 +127,7 @@ def _commit(tx: Transaction, context: Context, jobs: LockedJobs, commits: Sequen
     runs = [one.attempt.id for one in alive]
     for handler in sorted({task.handler for task in ended}):
         arm_places(tx, context, jobs, handler, but=runs)
+        end_failures(tx, context, jobs, handler)
     notes = _end_rounds(tx, jobs, [one.attempt for one in alive])
     line_up(tx, jobs)
     for run in runs if row.draining else ():

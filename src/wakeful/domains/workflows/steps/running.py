@@ -23,10 +23,10 @@ from wakeful.domains.workflows.steps.ending import Failure
 from wakeful.domains.workflows.steps.failures import RemovedStep, StepFailed, StepUncertain
 from wakeful.domains.workflows.steps.known_names import calls_step
 from wakeful.domains.workflows.steps.rules import Fate, fate
-from wakeful.domains.workflows.steps.tables import StepRow
+from wakeful.domains.workflows.steps.tables import UNCERTAIN, StepRow
 from wakeful.domains.workflows.steps.taking import Keyed, Taken, Untaken, Wanting, take, taken_before
 from wakeful.domains.workflows.steps.together import Together
-from wakeful.domains.workflows.steps.words import no_such_step, uncertain_step
+from wakeful.domains.workflows.steps.words import no_such_step
 from wakeful.domains.workflows.threads import seen_by
 from wakeful.domains.workflows.turns.rounds import RESTS
 from wakeful.kernel.rules.outcome import ApprovalNeeded, Defer, Noop, Skip, Wait
@@ -214,7 +214,7 @@ class StepAttempt(Attempt):
             return await super()._fail(error, place)
         if isinstance(error, ApprovalNeeded):
             await self._question_person(error)
-        failure = self._judge(error, place)
+        failure = self._judge(error, place)._replace(cuts=self._cuts(error))
         row = self._row
         try:
             await self._store(lambda tx, context: ending.task_failed(tx, context, row, failure))
@@ -246,6 +246,12 @@ class StepAttempt(Attempt):
             raise Noop("another node took this run over") from None
         raise error
 
+    def _cuts(self, error: BaseException) -> dict[str, str]:
+        """Why it is not known of steps whether they happened."""
+        known = self._ctx.known.values() if isinstance(self._ctx, StepContext) else ()
+        found = {step.name: step.error for step in known if step.status == UNCERTAIN and step.error is not None}
+        return {**found, error.step: error.why} if isinstance(error, StepUncertain) else found
+
     def _judge(self, error: BaseException, place: Place) -> Failure:
         """What the error means for the event."""
         task, handler, now = self._now().task, self._steps(), self._scheduler.clock.now()
@@ -272,9 +278,8 @@ class StepAttempt(Attempt):
         now = self._scheduler.clock.now()
         if error.delay is not None:
             return Failure(str(error), Fate("retry", now + error.delay), counts=False)
-        text = uncertain_step(error.step, error.why, self._row.workflow, ids.run_text(self._row.id))
         follows = Fate("park" if self._steps().on_failure == "park" else "stop")
-        return Failure(text, follows, counts=False, uncertain=True)
+        return Failure(error.why, follows, counts=False, uncertain=True)
 
 
 def attempt_of(workflow: Workflow, name: str) -> type[Attempt]:

@@ -239,10 +239,19 @@ class Tasks(Verbs):
         """Insert them, or replace what is known of them."""
         self._steps.put(*rows, key=("event_id", "name"))
 
-    def doubt_steps(self, event_id: int) -> int:
-        """What was being called was cut off: nobody knows whether it happened; how many there are."""
-        sql = "UPDATE workflow_steps SET status = 'uncertain' WHERE event_id = ? AND status = 'running'"
-        return self._session.execute(sql, (event_id,))
+    def doubt_steps(self, event_id: int, whys: Mapping[str, str], otherwise: str) -> list[StepRow]:
+        """What was being called was cut off: nobody knows whether it happened. The steps as they are then.
+
+        `whys`: the reason of each that is known; of another it is `otherwise`.
+        """
+        steps = self.steps(event_id)
+        cut = {
+            step.name: step._replace(status=UNCERTAIN, error=whys.get(step.name, otherwise))
+            for step in steps
+            if step.status == RUNNING
+        }
+        self.save_step(*cut.values())
+        return [cut.get(step.name, step) for step in steps]
 
     def catch_steps(self, event_id: int, names: Sequence[str]) -> None:
         """The handler went on after these steps had failed: they stay so."""
