@@ -19,9 +19,11 @@ from wakeful.store.interface import Transaction
 from wakeful.store.records import RunDetails, RunRow
 from wakeful.store.sqlite_session import SqliteSession
 from wakeful.store.tables import known_tables
+from wakeful.triggers import Ping
 
 HOURLY = Cron("0 * * * *")
 BERLIN = "Europe/Berlin"
+START_MS = int(START.timestamp() * 1000)
 LEAVES = {
     *("socket.__new__", "socket.connect", "socket.bind", "socket.sendto", "subprocess.Popen", "os.fork", "os.exec"),
     *("os.posix_spawn", "os.system", "os.mkdir", "os.remove", "os.rename", "sqlite3.connect"),
@@ -199,11 +201,13 @@ def test_what_cannot_be_simulated_is_refused():
     snapshot = snapshot_of(NewJob("report", HOURLY, kind="job"))
     with pytest.raises(NotFound, match="Did you mean 'report'"):
         simulated(snapshot, assume={"reprot": 1})
-    for wrong in ("25:00-26:00", "nonsense", "2026-01-01/2025-01-01"):
+    for wrong in ("25:00-26:00", "nonsense", "2026-01-01/2025-01-01", "10:00-10:00"):
         with pytest.raises(InvalidSetting):
             simulated(snapshot, down=[wrong])
     with pytest.raises(InvalidSetting):
         simulated(snapshot, clock=["now=sometimes"])
+    with pytest.raises(InvalidSetting, match=r"clock is dst, or TIME=\+DURATION"):
+        simulated(snapshot, clock=["later"])
     for far in (
         ["2026-06-01T10:00=-8d"],
         ["2026-06-01T10:00=-4d", "2026-06-01T11:00=+4d"],
@@ -215,7 +219,52 @@ def test_what_cannot_be_simulated_is_refused():
         simulated(snapshot, clock=["2026-06-01T10:00=+1s"] * 101)
 
 
+@pytest.mark.promise("X4")
+def test_an_outage_that_has_begun_before_the_simulation_lets_nothing_start():
+    _, runs = simulated(snapshot_of(NewJob("job", Every("10m"), kind="job")), down=["05:00-08:05"])
+    assert min(run.started_at for run in runs) == START_MS + 125 * 60_000
+
+
+@pytest.mark.promise("X4")
+def test_nothing_is_logged_of_what_did_not_happen(capsys):
+    found, _ = simulated(snapshot_of(NewJob("job", HOURLY, kind="job")), fail={"job": 1.0})
+    assert found.jobs[0].skipped == {"disabled": 18}
+    script = (
+        "from tests.foresight.test_simulating import *; "
+        "simulated(snapshot_of(NewJob('job', HOURLY, kind='job')), fail={'job': 1.0})"
+    )  # in a process of its own, in which a logger may be made after the simulation began
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
 # -- notes
+
+
+@pytest.mark.promise("X4")
+def test_the_limit_of_all_runs_is_a_lane_that_may_be_full_for_long():
+    jobs = [NewJob(f"j{number}", Every("10m"), kind="job") for number in range(3)]
+    found, _ = simulated(snapshot_of(*jobs), Setup(min_interval=None, max_running=2), assume={"j0": 6 * 10**5})
+    [lane] = found.lanes
+    assert (lane.name, lane.size, lane.busiest) == ("running", 2, 2)
+    busy, _ = simulated(
+        snapshot_of(*jobs), Setup(min_interval=None, max_running=2), assume=dict.fromkeys(("j0", "j1"), 7_200_000)
+    )
+    [note] = notes(busy, "lane_full")
+    assert "The lane running (size 2) is full" in note.text
+    assert "Raise limits.max_running" in note.text
+
+
+@pytest.mark.promise("X4")
+def test_a_job_whose_first_time_is_not_yet_there_is_no_job_that_never_runs():
+    async def add(world):
+        await world.add_job("rare", Every("6h"), kind="job")
+        await world.add_job("outside", Ping(Every("1h")), kind="monitor")
+        return ["gone"]
+
+    found, runs = simulated(snapshot_of(), prepare=add, days=0.25)
+    assert runs == []
+    assert {job.name: job.skipped for job in found.jobs} == {"gone": {}, "outside": {}, "rare": {}}
+    assert [note.text for note in found.notes] == ["gone never runs: by then, its last time is over."]
 
 
 @pytest.mark.promise("X4")

@@ -34,6 +34,16 @@ def test_a_file_that_is_not_applied_is_simulated_and_stays_so(wakeful, here):
 
 
 @pytest.mark.promise("X4")
+def test_a_file_is_simulated_at_a_time_at_which_some_of_its_jobs_are_over(wakeful, here):
+    ending = '  ending: {every: 1h, until: "2099-01-01T00:00:00Z", command: ["touch", "never"]}\n'
+    (here / "wakeful.yaml").write_text(FILE + ending)
+    answer = wakeful("simulate", "--config", "wakeful.yaml", "--for", "1d", "--from", "2100-01-01", "--json")
+    found = json.loads(answer.out)
+    assert {job["name"]: job["runs"] for job in found["jobs"]} == {"ending": 0, "report": 23}
+    assert [(note["kind"], note["job"]) for note in found["notes"]] == [("never", "ending")]
+
+
+@pytest.mark.promise("X4")
 def test_an_assumption_about_an_unknown_job_leaves_no_half_of_an_answer(wakeful, here):
     (here / "wakeful.yaml").write_text(FILE)
     answer = wakeful("simulate", "--config", "wakeful.yaml", "--assume", "reprot=3s", "--json")

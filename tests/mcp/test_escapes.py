@@ -11,6 +11,8 @@ from tests.kernel.scene import virtual
 from tests.mcp.desks import Tools, in_a_run, questions
 from wakeful import After, Every
 from wakeful.domains.agents.senders.feeding import is_fed
+from wakeful.errors import NotAllowed
+from wakeful.surfaces.mcp.tool_context import context_of
 
 pytestmark = pytest.mark.promise("X6")
 
@@ -68,6 +70,57 @@ async def test_an_agent_neither_pauses_nor_resumes_nor_removes_what_a_person_has
         await scheduler.update_job("shy.prices", trigger=Every("12h"))  # while it waits for an answer
         await in_a_run(scene, tools, "shy", withdraw)
         assert list(await questions(scheduler)) == ["shy.prices"]
+
+
+@pytest.mark.promise("X15")
+@virtual
+async def test_an_agent_does_not_answer_its_own_question_by_cancelling_it(scene, agents):
+    async with agents.scheduler_with({"a": agent()}) as scheduler:
+        await scheduler.start()
+        tools = Tools(scheduler, agents, agents_request=True)
+        fox = tools.by("fox", "agent")
+
+        async def make(by):
+            await by.ok("schedule", **DAILY, name="prices")
+
+        async def cancel(by):
+            assert "asks a person about a.prices" in await by.refused("cancel_run", run=run)
+
+        await in_a_run(scene, tools, "a", make)
+        await scheduler.update_job("a.prices", trigger=Every("12h"))  # by a person, while it waits
+        run = (await questions(scheduler))["a.prices"][0]
+        await in_a_run(scene, tools, "a", cancel)
+        await fox.ok("schedule", when="every day at 09:00", url="https://example.org/", name="ping")
+        asked = (await questions(scheduler))["ping"][0]
+        rights = (await context_of(scheduler, tools.settings, fox.caller)).rights._replace(via="api")
+        with pytest.raises(NotAllowed, match="asks a person about ping"):
+            await scheduler.server_side.cancel_run(asked, rights)
+        assert set(await questions(scheduler)) == {"a.prices", "ping"}
+        await scheduler.cancel_run(run)  # a person's cancel is an answer
+        assert set(await questions(scheduler)) == {"ping"}
+
+
+@pytest.mark.promise("X15")
+@virtual
+async def test_what_a_person_has_paused_is_not_changed_by_its_agent(scene, agents):
+    async with agents.scheduler_with({"a": agent(self_schedule="allow")}) as scheduler:
+        await scheduler.start()
+        tools = Tools(scheduler, agents)
+
+        async def make(by):
+            for name in ("prices", "own"):
+                await by.ok("schedule", **DAILY, name=name)
+            await by.ok("pause_schedule", name="own")
+
+        async def change(by):
+            refusal = await by.refused("change_schedule", name="prices", when="every day at 18:00")
+            assert "was paused by an operator" in refusal
+            await by.ok("change_schedule", name="own", when="every day at 18:00")
+
+        await in_a_run(scene, tools, "a", make)
+        await scheduler.pause_job("a.prices")
+        await in_a_run(scene, tools, "a", change)
+        assert (await scheduler.get_job("a.prices")).schedule.startswith("every day at 09:00")
 
 
 @pytest.mark.promise("X15")

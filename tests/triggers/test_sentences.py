@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, available_timezones
 
 import pytest
 from hypothesis import given
@@ -108,11 +108,54 @@ def test_a_sentence_may_end_with_its_zone_and_is_read_in_any_case_and_spacing(te
         ("every hour, 2h of grace", "goes with"),
         ("mondays since 2026-01-01", "counts from a moment"),
         ("in 900000 weeks", "is out of reach"),
+        ("feb 30 at 9", "is a date that no year has"),
+        ("every hour until february 30 at 9", "is a date that no year has"),
+        ("after 20 minutes", r'is not about another job: did you mean "in 20 minutes"\?'),
+        ("after midnight", r'did you mean "at midnight"\?'),
+        ("after each run", r'did you mean "20 minutes after the last run ends"\?'),
+        ("after the last run ends", r'did you mean "20 minutes after the last run ends"\?'),
+        ("every morning at 12", "says 12:00 in the morning: say one of the two"),
+        ("every evening at 9am", "says 09:00 in the evening"),
+        ("every evening at 2", "says 02:00 in the evening"),
+        ("9pm in the morning", "says 21:00 in the morning"),
+        ("every day at noon in the evening", "says 12:00 in the evening"),
+        ("tonight at 9am", "says 09:00 at night"),
+        ("tomorrow morning at 9pm", "says 21:00 in the morning"),
+        ("every hour in the morning", "has a part of the day: say from when to when"),
+        ("every 20 minutes in the evening", "has a part of the day: say from when to when"),
+        ("every quarter at 9", r'lacks a day of the month: did you mean "every quarter at 9 on the 1st"\?'),
+        ("every 6 months", r'did you mean "every 6 months on the 1st at 09:00"\?'),
+        ("every january at 9", r'did you mean "every january at 9 on the 1st"\?'),
+        ("every second monday at 9", "a day of every month or of every few weeks"),
+        ("every third friday at 9", "a day of every month or of every few weeks"),
+        ("every hour between 9 and 5", 'ends before it begins: write "09:00 to 17:00"'),
+        ("every 5 minutes only 9-5", 'ends before it begins: write "09:00 to 17:00"'),
+        ("3 times at 9", "has one time for several runs"),
+        ("every day at 9, 3 times, at most 4 runs", "says the same thing twice"),
+        ("nightly", r'did you mean "nightly at 21:00"\?'),
+        ("tonight", r'did you mean "tonight at 21:00"\?'),
+        ("every afternoon", r'did you mean "every afternoon at 15:00"\?'),
+        ("every hour until 17", 'write for example "every hour on the hour"'),
+        ("every monday at 9 until christmas", 'write for example "every day at 09:00"'),
     ],
 )  # fmt: skip
 def test_what_is_not_understood_is_refused_with_the_nearest_sentence_or_the_reason(text, words):
     with pytest.raises(InvalidTrigger, match=words):
         read(text)
+
+
+@pytest.mark.promise("X29")
+@pytest.mark.parametrize("text", [text for text, *_ in PHRASINGS if not text.startswith(("after", "when"))])
+def test_a_sentence_in_capital_letters_means_the_same(text):
+    assert read(text.upper()) == read(text)
+
+
+@pytest.mark.promise("X29")
+def test_every_abbreviation_of_a_zone_is_read_back():
+    for name in sorted(available_timezones() - {"localtime"}):
+        for month in (1, 7):
+            trigger = Once(datetime(2026, month, 15, 9, 30, tzinfo=UTC), tz=name)
+            assert when(trigger.describe()) == trigger, trigger.describe()
 
 
 @pytest.mark.parametrize("text", [None, 5, b"every day", ["every day"]])

@@ -10,7 +10,7 @@ from wakeful.counting import counted
 from wakeful.domains import domains
 from wakeful.foresight.question import place_of
 from wakeful.foresight.recording import HERD, Recorder
-from wakeful.kernel.rules.parking import PLACE, labels_of
+from wakeful.kernel.rules.parking import GLOBAL_LANE, PLACE, labels_of
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.triggers import TimedTrigger, Trigger
 from wakeful.triggers.durations import interval_words
@@ -95,11 +95,14 @@ def _never(seen: _Seen) -> Iterator[Note]:
             wanted = ", ".join(labels_of(at.parked))
             text = f"{name} never runs: no node is labelled {wanted}. Start a node with --labels {wanted}."
             yield Note("never", name, at.ready_at, text)
-        elif trigger.next_slot(seen.begins - 1) is None and state.ended_at is None and trigger.type != "once":
+            continue
+        if trigger.next_slot(seen.begins - 1) is None and state.ended_at is None and trigger.type != "once":
             text = f"{name} never runs: its schedule has no time in the future. Change its times, or remove it."
             yield Note("never", name, seen.begins, text)
-        elif (missed := trigger.count_slots(seen.begins - 1, seen.ends - 1)) and trigger.type != "once":
-            first = trigger.next_slot(seen.begins - 1)
+            continue
+        since = max(seen.begins - 1, placed.created_at)  # what is due when a job is made is not ahead of it
+        if (missed := trigger.count_slots(since, seen.ends - 1)) and trigger.type != "once":
+            first = trigger.next_slot(since)
             what = f"none of its {counted(missed, 'time')} led to a run"
             text = f"{name} never runs: {what}. Its line under jobs says why; wakeful explain says what holds it."
             yield Note("never", name, first, text)
@@ -124,7 +127,8 @@ def _full_lanes(seen: _Seen) -> Iterator[Note]:
             continue
         text = (
             f"The lane {name} (size {lane.size}) is full for {interval_words(_rounded(lane.full_ms))}, "
-            f"{share:.0%} of the time. Make it larger, or spread its jobs."
+            f"{share:.0%} of the time. {'Raise limits.max_running' if name == GLOBAL_LANE else 'Make it larger'}, or "
+            "spread its jobs."
         )
         yield Note("lane_full", None, lane.longest_at, text)
 

@@ -150,6 +150,8 @@ def _daily(parts: Sequence[str], text: str, begins: int, ends: int, place: tzinf
         first, last = time(int(parts[0]), int(parts[1])), time(int(parts[2]), int(parts[3]))
     except ValueError as error:
         raise InvalidSetting(f"down is HH:MM-HH:MM with times of a day, not {text!r:.80}.") from error
+    if first == last:
+        raise InvalidSetting(f"down ends after it begins: {text!r:.80} does not.")
     day, stop = from_ms(begins).astimezone(place).date() - timedelta(days=1), from_ms(ends).astimezone(place).date()
     while day <= stop:
         until = day if last > first else day + timedelta(days=1)
@@ -174,12 +176,14 @@ def _merged(outages: Sequence[Outage]) -> list[Outage]:
 
 
 def _step(text: str, place: tzinfo) -> Step:
-    at, _, by = text.rpartition("=")
+    at, equals, by = text.rpartition("=")
+    message = f"clock is {NEXT_CHANGE}, or TIME=+DURATION or TIME=-DURATION, not {text!r:.80}."
+    if not equals:
+        raise InvalidSetting(message)
     sign = -1 if by.startswith("-") else 1
     try:
         return Step(_moment(at, place), sign * interval_ms(by.lstrip("+-")))
     except IntervalParseError as error:
-        message = f"clock is {NEXT_CHANGE}, or TIME=+DURATION or TIME=-DURATION, not {text!r:.80}."
         raise InvalidSetting(message) from error
 
 

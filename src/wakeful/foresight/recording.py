@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wakeful.kernel.rules.parking import GLOBAL_LANE
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.triggers.moments import iso
 
@@ -113,10 +114,16 @@ class Recorder:
     """Listens to the engine's transactions."""
 
     def __init__(
-        self, ends: int, history_of: Callable[[JobDef], History], on_run: OnRun, most_runs: int | None = None
+        self,
+        ends: int,
+        history_of: Callable[[JobDef], History],
+        on_run: OnRun,
+        most_runs: int | None = None,
+        max_running: int | None = None,
     ) -> None:
         self._ends = ends
         self._most_runs = most_runs
+        self._max_running = max_running
         self.is_full = asyncio.Event()  # as many runs as were asked for have ended
         self._history_of = history_of
         self._on_run = on_run
@@ -136,7 +143,7 @@ class Recorder:
         lanes = tuple(json.loads(run.lanes)) if run.lanes is not None else ()
         for lane in lanes:
             if lane not in self.lanes:
-                self.lanes[lane] = LaneTally(tx.lanes.loads([lane])[lane].size)
+                self.lanes[lane] = LaneTally(self._size(tx, lane))
             self.lanes[lane].change(1, tx.now)
         self._held[run.id] = lanes
         self._open[run.id] = (job, run)
@@ -192,6 +199,9 @@ class Recorder:
         if tally is None:
             tally = self.jobs[job.name] = JobTally()
         return tally
+
+    def _size(self, tx: Transaction, lane: str) -> int | None:
+        return self._max_running if lane == GLOBAL_LANE else tx.lanes.loads([lane])[lane].size
 
     def _emit(self, job: JobDef, run: RunRow, ended_at: int | None, outcome: str | None) -> None:
         if run.started_at is None or run.started_at >= self._ends:

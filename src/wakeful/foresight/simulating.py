@@ -127,7 +127,7 @@ def simulate(
     def history_of(job: JobDef) -> History:
         return world.history_of(job.id)
 
-    recorder = Recorder(ends, history_of, on_run, question.most_runs)
+    recorder = Recorder(ends, history_of, on_run, question.most_runs, setup.max_running)
     with _quiet(), _no_loop(), contextlib.closing(VirtualLoop(clock)) as loop:
         world = World(clock, snapshot, question, setup, recorder)
         try:
@@ -149,7 +149,8 @@ async def _live(world: World, recorder: Recorder, asked: _Asked, prepare: Prepar
     begins, ends, question, setup, faults = asked
     await world.furnish(prepare)
     jobs = await world.read(lambda tx: tx.slots.jobs(world.host.hidden_kinds))
-    refuse_unknown(question, [placed.name for placed in jobs])
+    known = [*(placed.name for placed in jobs), *world.over]
+    refuse_unknown(question, known)
     await world.start()
     for at, happens in _course(world, faults, ends):
         await _until(world.clock, at, recorder.is_full)
@@ -161,9 +162,10 @@ async def _live(world: World, recorder: Recorder, asked: _Asked, prepare: Prepar
     # Before anything is stopped: the slots of this very moment are not due yet.
     ledger = await world.read(lambda tx: ledger_of_all(tx, begins - 1, world.host.hidden_kinds))
     notes = await world.read(lambda tx: notes_of(tx, recorder, jobs, (begins, ends), setup.zone))
+    over = [Note("never", name, begins, f"{name} never runs: by then, its last time is over.") for name in world.over]
     await world.crash()
     await world.close()
-    names = sorted({*recorder.jobs, *(placed.name for placed in jobs)})
+    names = sorted({*recorder.jobs, *known})
     return Simulation(
         begins,
         ends,
@@ -171,7 +173,7 @@ async def _live(world: World, recorder: Recorder, asked: _Asked, prepare: Prepar
         recorder.runs,
         [_job(recorder, name, ledger.jobs.get(name)) for name in names],
         [Lane(name, lane.size, lane.busiest, lane.full_ms) for name, lane in sorted(recorder.lanes.items())],
-        notes,
+        [*over, *notes],
         cost_of(recorder.cost, recorder.variance),
         recorder.is_full.is_set(),
     )
@@ -251,14 +253,17 @@ def _cancel_all(loop: VirtualLoop) -> None:
 def _quiet() -> Iterator[None]:
     """What the engine logs in this thread did not happen."""
     quiet = _Quiet()
-    loggers = [logging.getLogger(name) for name in ("wakeful", *logging.root.manager.loggerDict) if _is_ours(name)]
-    for log in loggers:
-        log.addFilter(quiet)
+    ours = [logging.getLogger(name) for name in ("wakeful", *logging.root.manager.loggerDict) if _is_ours(name)]
+    # The handlers, too, for loggers that are made when modules are first imported meanwhile.
+    handlers = {*logging.root.handlers, *(handler for log in ours for handler in log.handlers), logging.lastResort}
+    filtered: list[logging.Filterer] = [*ours, *(handler for handler in handlers if handler is not None)]
+    for one in filtered:
+        one.addFilter(quiet)
     try:
         yield
     finally:
-        for log in loggers:
-            log.removeFilter(quiet)
+        for one in filtered:
+            one.removeFilter(quiet)
 
 
 def _is_ours(name: str) -> bool:
@@ -270,5 +275,5 @@ class _Quiet(logging.Filter):
         super().__init__()
         self._thread = threading.get_ident()
 
-    def filter(self, _: logging.LogRecord) -> bool:
-        return threading.get_ident() != self._thread
+    def filter(self, record: logging.LogRecord) -> bool:
+        return threading.get_ident() != self._thread or not _is_ours(record.name)

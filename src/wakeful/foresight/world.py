@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wakeful import clock as clocks
@@ -39,7 +39,8 @@ NODE_RUNS = Tuning().max_active
 AT_ONCE = 500
 SWEEP_MS = 600_000  # nothing is lost in a simulation that a sweep could find
 
-Prepare = Callable[[Scheduler], Awaitable[None]]
+Prepare = Callable[[Scheduler], Awaitable[Sequence[str] | None]]
+"""Changes the copy before the simulation; the names of jobs that have no time any more when it begins."""
 
 
 class World(Scheduler):
@@ -54,6 +55,7 @@ class World(Scheduler):
         self._history_of = snapshot.histories.of
         self._owners = snapshot.owners
         self._queue_of, self._queues = snapshot.queue_of, dict(snapshot.queues)
+        self.over: tuple[str, ...] = ()  # jobs of a file whose times are over when the simulation begins
         super().__init__(
             "sqlite://",
             clock=clock,
@@ -121,11 +123,11 @@ class World(Scheduler):
         self._ids.start_above(await self._store.read(lambda tx: tx.facts.highest_id()))
         if moved:
             await self._store.write(lambda tx: _place_again(tx, self._rng))
-        await self._store.write(_switch_off_reported)
         if prepare is not None:
-            await prepare(self)
+            self.over = tuple(await prepare(self) or ())
             spenders = await self._store.read(read_spenders)
             self._owners, self._queue_of = spenders.owners, spenders.queue_of
+        await self._store.write(_switch_off_reported)
         if not moved:
             await self._adopt()
 

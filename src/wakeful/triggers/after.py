@@ -9,6 +9,8 @@ from wakeful.errors import InvalidTrigger
 from wakeful.triggers.base import Trigger
 
 ENDS = {"success": "succeeds", "failure": "fails", "any": "ends"}
+#: What people call the job's own runs: a job of such a name stands in quotes.
+OWN_RUNS = frozenset(f"{which} run" for which in ("the last", "the previous", "last", "each", "every")) | {"it"}
 
 
 class After(Trigger):
@@ -31,6 +33,7 @@ class After(Trigger):
 
     def describe(self) -> str:
         plain = self.job == " ".join(self.job.split()) and not self.job.startswith('"')
+        plain = plain and self.job.lower() not in OWN_RUNS
         return f"after {self.job if plain else json.dumps(self.job)} {ENDS[self.on]}"
 
     def to_data(self) -> dict[str, Any]:

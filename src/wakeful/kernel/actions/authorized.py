@@ -33,7 +33,7 @@ from wakeful.kernel.actions.authorization import (
 )
 from wakeful.kernel.actions.drafts import changed_fields, check_payload, from_outside
 from wakeful.kernel.actions.lookup import find_run
-from wakeful.kernel.actions.proposing import refuse_proposed
+from wakeful.kernel.actions.proposing import refuse_own_answer, refuse_proposed
 from wakeful.kernel.actions.recording import Origin, note, on_record, origin_of
 from wakeful.kernel.actions.stops import is_stopped, note_stops, refuse_stopped
 from wakeful.kernel.context import Context
@@ -338,6 +338,8 @@ def retry_run(tx: Transaction, context: Context, run_id: int, rights: Rights) ->
 
 def cancel_run(tx: Transaction, context: Context, run_id: int, rights: Rights) -> Run:
     ensure_own_run(tx, run_id, rights)
+    job, _, run = find_run(tx, run_id)
+    refuse_own_answer(rights, job, run)
     run_actions.cancel_run(tx, context, run_id)
     return _noted(tx, context, rights, "cancel", run_id)
 

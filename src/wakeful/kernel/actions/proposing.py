@@ -130,6 +130,13 @@ def refuse_proposed(rights: Rights, job: JobDef) -> None:
         raise NotAllowed(message)
 
 
+def refuse_own_answer(rights: Rights, job: JobDef, run: RunRow) -> None:
+    """The owner does not answer its own question; it may remove the job, unless somebody else has changed that."""
+    if rights.owned is not None and run.reason == PROPOSED and run.status == "waiting":
+        message = f"{ids.run_text(run.id)} asks a person about {job.name}: wait for the answer, or remove {job.name}."
+        raise NotAllowed(message)
+
+
 def refuse_edited(tx: Transaction, job: JobDef) -> None:
     """NotAllowed where somebody else has changed the job since its owner wrote it."""
     if _is_edited(tx, job):

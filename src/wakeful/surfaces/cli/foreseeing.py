@@ -28,11 +28,13 @@ if TYPE_CHECKING:
     from datetime import tzinfo
 
     from wakeful.config.loading import Loaded
+    from wakeful.domains.files.applying import Fleet
     from wakeful.foresight.forecasting import Forecast, Sum
     from wakeful.foresight.question import Setup
     from wakeful.foresight.simulating import Simulation
     from wakeful.foresight.snapshot import Snapshot
     from wakeful.foresight.world import Prepare
+    from wakeful.store.interface import Transaction
 
 SHOWN = 20
 JOBS = [Column("JOB", 10), Column("RUNS", 4), Column("SKIPPED", 12), Column("LONGEST WAIT", 6, spare=1)]
@@ -218,13 +220,24 @@ def applying(loaded: Loaded) -> Prepare:
     from wakeful.domains.files.applying import apply_fleet, ready_fleet, terms_of
     from wakeful.surfaces.cli.applying import budget_of
 
-    async def prepare(world: Scheduler) -> None:
+    async def prepare(world: Scheduler) -> list[str]:
         fleet, terms = ready_fleet(world, loaded.jobs), terms_of(loaded.jobs, world.clock.now())
+        over = await world.read(lambda tx: _over(tx, fleet, loaded.jobs.zone))
+        fleet = fleet._replace(wanted=tuple(one for one in fleet.wanted if one.draft.name not in over))
         await world.transact(lambda tx, context: apply_fleet(tx, context, fleet, terms, confirmed=True))
         for section in budget_of(loaded):
             await world.transact(section.apply)
+        return over
 
     return prepare
+
+
+def _over(tx: Transaction, fleet: Fleet, zone: str) -> list[str]:
+    """New jobs of a file that have times to come now, and none any more when the simulation begins."""
+    known, present = tx.jobs.names([one.draft.name for one in fleet.wanted]), now_ms()
+    new = [(one.draft.name, one.draft.trigger) for one in fleet.wanted if one.draft.name not in known]
+    ahead = [(name, trigger.resolved(present, zone)) for name, trigger in new if trigger.timed and not trigger.relative]
+    return [name for name, trigger in ahead if trigger.next_slot(tx.now) is None and trigger.next_slot(present)]
 
 
 # -- in words ---------------------------------------------------------------------------------------------------------

@@ -6,7 +6,9 @@ A bare hour is read on the 24-hour clock: 9 is 09:00. Times of day are milliseco
 from __future__ import annotations
 
 import re
+from typing import NamedTuple
 
+from wakeful.errors import InvalidTrigger
 from wakeful.triggers.sentences.amounts import number
 from wakeful.triggers.sentences.text import DASHES, TO, Text, separator
 
@@ -17,8 +19,30 @@ _MILITARY = re.compile(r"([01][0-9]|2[0-4])([0-5][0-9])(?:h|hrs)?", re.ASCII)
 _MARK = re.compile(r":([0-5][0-9])", re.ASCII)
 _NAMED = {"noon": 12 * HOUR, "midday": 12 * HOUR, "midnight": 0}
 _HALVES = {"am": "am", "a.m": "am", "a.m.": "am", "pm": "pm", "p.m": "pm", "p.m.": "pm"}
-#: The parts of a day, and the bare hours that are in their second half: 6 in the evening is 18:00.
-PARTS = {"morning": (), "afternoon": range(1, 12), "evening": range(1, 12), "night": range(6, 12)}
+
+
+class Part(NamedTuple):
+    """A part of the day: the bare hours that are in its second half, as 6 in the evening is 18:00; and its hours."""
+
+    later: range
+    hours: range
+    beyond: range = range(0)  # those after midnight
+    name: str = ""
+
+
+PARTS = {
+    "morning": Part(range(0), range(12), name="in the morning"),
+    "afternoon": Part(range(1, 8), range(12, 20), name="in the afternoon"),
+    "evening": Part(range(4, 12), range(16, 24), name="in the evening"),
+    "night": Part(range(6, 12), range(18, 24), range(7), name="at night"),
+}
+
+
+class Clock(NamedTuple):
+    """A time of day; `half`: whether am or pm was said with it."""
+
+    ms: int
+    half: bool = False
 
 
 def clock(text: Text, index: int) -> tuple[int, int] | None:
@@ -38,21 +62,21 @@ def any_clock(text: Text, index: int) -> tuple[int, int] | None:
     return within(text, value, end) or (value, end)
 
 
-def clocks(text: Text, index: int) -> tuple[list[int], int] | None:
+def clocks(text: Text, index: int) -> tuple[list[Clock], int] | None:
     """Times of day, several where they are listed: `9 and 17:00`."""
     return _listed(text, index, any_clock(text, index))
 
 
-def plain_clocks(text: Text, index: int) -> tuple[list[int], int] | None:
+def plain_clocks(text: Text, index: int) -> tuple[list[Clock], int] | None:
     """Times of day without "at" before them."""
     return _listed(text, index, clock(text, index))
 
 
-def _listed(text: Text, index: int, found: tuple[int, int] | None) -> tuple[list[int], int] | None:
-    values: list[int] = []
+def _listed(text: Text, index: int, found: tuple[int, int] | None) -> tuple[list[Clock], int] | None:
+    values: list[Clock] = []
     while found is not None:
-        values.append(found[0])
         end = found[1]
+        values.append(Clock(found[0], says_half(text, index, end)))
         index = separator(text, end)
         if index == end or len(values) > 1_440:
             break
@@ -68,13 +92,18 @@ def window(text: Text, index: int) -> tuple[tuple[int, int], int] | None:
     """`08:00 to 20:00`, `9-17`, `9am–5pm`, `8 and 20`: a start and an end; the end may be 24:00."""
     first, dash, second = text.word(index).partition("-")
     if dash and first and second:
-        start, end = any_clock(Text(first), 0), any_clock(Text(second), 0)
-        return ((start[0], end[0]), index + 1) if start and end else None
+        both = window(Text(f"{first} to {second}"), 0)
+        return (both[0], index + 1) if both else None
     start = any_clock(text, index)
     if start is None or text.word(start[1]) not in (*TO, "and", *DASHES):
         return None
     end = any_clock(text, start[1] + 1)
-    return ((start[0], end[0]), end[1]) if end else None
+    if end is None:
+        return None
+    if end[0] < start[0] <= 12 * HOUR and end[0] > 0 and clock(text, start[1] + 1) is None:  # 9 to 5
+        afternoon = f"{start[0] // HOUR:02}:00 to {end[0] // HOUR + 12}:00"
+        raise InvalidTrigger(f'ends before it begins: write "{afternoon}", or both as times such as 05:00.', "when")
+    return (start[0], end[0]), end[1]
 
 
 def marks(text: Text, index: int) -> tuple[int, int] | None:
@@ -89,12 +118,25 @@ def within(text: Text, value: int, end: int) -> tuple[int, int] | None:
     part = text.word(end + here - 1) if here == 2 else text.word(end + 2)
     if not here or part not in PARTS:
         return None
-    return in_part(value, part), end + here
+    return in_part(Clock(value), part), end + here
 
 
-def in_part(value: int, part: str) -> int:
-    """A time of a part of the day: 6:30 in the evening is 18:30."""
-    return value + 12 * HOUR if value // HOUR in PARTS[part] else value
+def says_half(text: Text, index: int, end: int) -> bool:
+    """Whether a time that is written there says am or pm."""
+    return any(word in _HALVES or word.endswith(("am", "pm")) for word in text.words[index:end])
+
+
+def in_part(said: Clock, part: str) -> int:
+    """A time of a part of the day: 6:30 in the evening is 18:30, and 12 at night is 00:00."""
+    value, of_day = said.ms, PARTS[part]
+    if not said.half and value // HOUR in of_day.later:
+        value += 12 * HOUR
+    elif not said.half and part == "night" and value // HOUR == 12:
+        value -= 12 * HOUR
+    if value // HOUR not in of_day.hours and value // HOUR not in of_day.beyond:
+        clock = f"{value // HOUR:02}:{value // MINUTE % 60:02}"
+        raise InvalidTrigger(f"says {clock} {of_day.name}: say one of the two.", "when")
+    return value
 
 
 def _clock(text: Text, index: int) -> tuple[int, int, bool] | None:

@@ -34,7 +34,7 @@ def clock_text(ms: int) -> str:
 
 
 def _times(parts: Parts) -> tuple[str, str, str]:
-    given = [in_part(clock, parts["part"]) if "part" in parts else clock for clock in parts["clocks"]]
+    given = [in_part(said, parts["part"]) if "part" in parts else said.ms for said in parts["clocks"]]
     if DAY_MS in given:
         raise refused("has 24:00: write 00:00, on the day after.")
     hours, minutes = {clock // HOUR for clock in given}, {clock // MINUTE % 60 for clock in given}
@@ -61,6 +61,8 @@ def _pace(parts: Parts) -> tuple[str, str, str]:
     pace = parts.get("pace", UNITS["h"] if _hourly(parts) else 0)
     if not pace:
         raise refused("lacks a time of day.")
+    if "part" in parts:
+        raise refused('has a part of the day: say from when to when, such as "every hour from 08:00 to 12:00".')
     marks = parts.get("marks") or [parts["window"][0] // MINUTE % 60 if "window" in parts else 0]
     if any(mark > 59 for mark in marks):
         raise refused("has a minute beyond 59.")
@@ -160,19 +162,28 @@ def _days(parts: Parts) -> tuple[str, str, str]:
         return both[0], months, both[1]
     of_week = weekday_text(bits) if bits else ""
     if dates is None:
-        if "or_days" in parts or ("all_months" in parts and "days" not in parts):
+        lacks = bool(parts.keys() & {"all_months", "each_month"}) and "days" not in parts and "pace" not in parts
+        if "or_days" in parts or lacks or "each_months" in parts:
             raise refused("lacks a day of the month.")
         return "*", months, of_week or "*"
+    if "each_dates" in parts and not parts.keys() & {"all_months", "months", "each_month", "each_months"}:
+        _refuse_every_few(dates)
     if bits:
         raise refused('says dates and weekdays: write "and on" between them for both, or "falling on" for the overlap.')
     in_week = [*dates.of_week, *([weekday_text(parts["or_days"])] if "or_days" in parts else [])]
     return ",".join(dates.of_month) or "*", months, ",".join(in_week) or "*"
 
 
+def _refuse_every_few(dates: Dates) -> None:
+    """Every second Monday may be that of a month, or every other one."""
+    if any("#" in one and not one.endswith("#1") for one in dates.of_week):
+        raise refused('may be a day of every month or of every few weeks: write "of every month" behind the day.')
+
+
 def _months(parts: Parts) -> str:
     if "each_months" in parts:
         return _star(parts["each_months"], 12)
-    months = parts.get("months", ())
+    months = parts.get("months") or parts.get("each_month", ())
     return "*" if not months or len(months) == 12 else spans(months)
 
 

@@ -20,8 +20,9 @@ from wakeful.triggers.sentences.times import OUT_OF_REACH, Moment, settled
 from wakeful.triggers.zones import settled_zone, system_zone
 
 _EXTERNAL: dict[str, type[Trigger]] = {"webhook": Webhook, "chat": Chat, "manual": Manual}
-_BOUNDS = frozenset(("hours_only", "except", "start", "until", "max_runs", "stagger", "jitter", "tz"))
+_BOUNDS = frozenset(("hours_only", "except", "start", "until", "max_runs", "times", "stagger", "jitter", "tz"))
 _RHYTHM = frozenset(("pace", "daily"))
+_SAME = {"each_dates": "dates", "times": "max_runs"}  # said in another way, which may not go with everything
 _TIMES = frozenset(("clocks", "once", "pace", "daily", "part", "marks", "days", "dates", "month_day", "hours"))
 
 
@@ -47,8 +48,12 @@ def make(parts: Mapping[str, Any], now: int | None, zone: str | None) -> Trigger
     """The trigger; InvalidTrigger says which part is missing or too much."""
     if "external" in parts:
         return _external(parts)
+    for name, plain in _SAME.items():
+        if name in parts and plain in parts:
+            raise refused("says the same thing twice: say it once.")
+        parts = {**parts, plain: parts[name]} if name in parts else parts
     present = Present(now, zone, parts.get("tz"))
-    rhythm = frozenset(parts) - _BOUNDS - {"report", "grace", "anchor"}
+    rhythm = frozenset(parts) - _BOUNDS - {"report", "grace", "anchor", "each_dates"}
     options = _options(parts, present)
     trigger = _timed(rhythm, parts, present, options)
     if "report" in parts:
@@ -72,6 +77,8 @@ def _timed(rhythm: frozenset[str], parts: Mapping[str, Any], present: Present, o
         anchor = present.settled(parts["anchor"]) if "anchor" in parts else None
         return Every(timedelta(milliseconds=parts.get("pace", UNITS["d"])), anchor, **_zoned(options, parts, present))
     if rhythm in ({"once"}, {"clocks"}):
+        if parts.get("times", 1) > 1:
+            raise refused("has one time for several runs: say every day, or which days.")
         at = present.settled(_single(parts))
         return Once(at, **_zoned(options, parts, present))
     if parts.get("pace", 0) % UNITS["d"] == 0 and "pace" in parts:
@@ -87,13 +94,13 @@ def _single(parts: Mapping[str, Any]) -> Moment:
         return once
     if len(parts["clocks"]) > 1:
         raise refused("has several times of no day: say every day, or which days.")
-    return Moment(clock=parts["clocks"][0])
+    return Moment(clock=parts["clocks"][0].ms)
 
 
 def _counted(parts: Mapping[str, Any]) -> str:
     rhythm = interval_words(parts["pace"], every=True)
-    clocks = parts.get("clocks") or [parts["once"].clock if "once" in parts else 9 * UNITS["h"]]
-    time = clock_text(clocks[0])
+    once = parts["once"].clock if "once" in parts else 9 * UNITS["h"]
+    time = clock_text(parts["clocks"][0].ms if "clocks" in parts else once)
     return f'say from when it counts, such as "every {rhythm} since 2026-01-05 {time}".'
 
 

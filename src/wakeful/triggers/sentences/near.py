@@ -31,6 +31,8 @@ EXAMPLES = (
     "after backup succeeds",
     "only when asked to",
 )
+_TIMES = {"afternoon": "15:00", "evening": "21:00", "night": "21:00", "tonight": "21:00", "nightly": "21:00"}
+_LEADING = ("from", "until", "till", "til", "since", "starting", "ending", "between", "to", "and", "at")
 _LONGEST = 200
 _MOST_WORDS = 30
 _UNITS = ("second", "seconds", "minute", "minutes", "hour", "hours", "day", "days", "week", "weeks")
@@ -68,8 +70,15 @@ def nearest(sentence: str, is_read: Callable[[str], bool]) -> str:
 
 
 def _completed(words: list[str]) -> list[str]:
-    """With a time of day."""
-    return [f"{_joined(words)}{end}" for end in (" at 09:00", " on the 1st at 09:00", " on the 1st") if words]
+    """With a time of day, and with a date."""
+    if not words or words[-1] in _LEADING:
+        return []
+    at = _time_for(words)
+    return [f"{_joined(words)}{end}" for end in (at, f" on the 1st{at}", " on the 1st")]
+
+
+def _time_for(words: list[str]) -> str:
+    return f" at {next((_TIMES[word] for word in words if word in _TIMES), '09:00')}"
 
 
 def _corrected(words: list[str]) -> list[str]:
@@ -79,8 +88,10 @@ def _corrected(words: list[str]) -> list[str]:
     near = {word: get_close_matches(word, _KNOWN, 1, 0.7) for word in unknown[:5]}
     better = [near[word][0] if near.get(word) else word for word in words]
     fewer = [word for word in words if word not in unknown]
-    found = [better, fewer, better[:-1]]
-    return [text for one in found if one for text in (_joined(one), f"{_joined(one)} at 09:00") if one != words]
+    found = [one for one in (better, fewer, better[:-1]) if one and one != words]
+    return [
+        f"{_joined(one)}{end}" for one in found for end in ("", _time_for(one)) if not end or one[-1] not in _LEADING
+    ]
 
 
 def _joined(words: list[str]) -> str:

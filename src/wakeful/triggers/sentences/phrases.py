@@ -39,6 +39,7 @@ TABLE: tuple[tuple[str, str, Any], ...] = (
     ("daily", "daily", True),
     ("daily", "once|one a|per day", True),
     ("part", "[once] [every|each|in] {part}", None),
+    ("part", "nightly", "night"),
     ("days", "[on] every|each|all {any_weekdays}", None),
     ("days", "weekly [on] [every] {any_weekdays}", None),
     ("days", "every|each week [on] [every] {any_weekdays}", None),
@@ -52,7 +53,7 @@ TABLE: tuple[tuple[str, str, Any], ...] = (
     ("all_months", "every|each|a|per month [on]", True),
     ("all_months", "monthly [on]", True),
     ("months", "of|in|during|from {months}", None),
-    ("months", "every|each {months} [on]", None),
+    ("each_month", "every|each {months} [on]", None),
     # Times that go on by the clock
     ("each_second", "every {number} seconds of the minute", None),
     ("each_second", "every second of the minute", 1),
@@ -77,7 +78,8 @@ TABLE: tuple[tuple[str, str, Any], ...] = (
     ("each_months", "every {number} months [on]", None),
     ("each_months", "every quarter [on]", 3),
     ("each_months", "quarterly [on]", 3),
-    ("dates", "[on] [the|every|each] {dates}", None),
+    ("dates", "[on] [the] {dates}", None),
+    ("each_dates", "[on] every|each {dates}", None),
     # What bounds it
     ("hours_only", "only [on] [during|from|between|at] {window} [{zone}]", None),
     ("except", "except|but|not [not|for] [on] {iso_dates}", None),
@@ -88,8 +90,8 @@ TABLE: tuple[tuple[str, str, Any], ...] = (
     ("max_runs", "at most once", 1),
     ("max_runs", "at most {number} runs|run|times|time", None),
     ("max_runs", "up to {number} runs|run|times|time", None),
-    ("max_runs", "max|maximum|for {number} runs|run|times|time", None),
-    ("max_runs", "{number} runs|times [only]", None),
+    ("max_runs", "max|maximum {number} runs|run|times|time", None),
+    ("times", "[for] {number} runs|run|times|time [only]", None),
     ("stagger", "staggered|stagger [over|by] {span}", None),
     ("jitter", "up to {percent} later", None),
     ("jitter", "[with] [a] jitter [of] {percent}", None),
@@ -110,8 +112,20 @@ TABLE: tuple[tuple[str, str, Any], ...] = (
 )  # fmt: skip
 
 
+def _every_span(text: Text, index: int) -> tuple[int, int] | None:
+    """What follows "every", but not the second Monday."""
+    nth = text.word(index) == "second" and calendar.weekday(text, index + 1)
+    return None if nth else every_span(text, index)
+
+
 def _numbers(text: Text, index: int) -> tuple[list[int], int] | None:
-    return series(text, index, number)
+    return series(text, index, _uncounted)
+
+
+def _uncounted(text: Text, index: int) -> tuple[int, int] | None:
+    """A number that does not count runs, as in "at second 5, one run only"."""
+    found = number(text, index)
+    return None if found is None or text.word(found[1]) in ("run", "runs", "time", "times", "%", "percent") else found
 
 
 def _marks(text: Text, index: int) -> tuple[list[int], int] | None:
@@ -144,7 +158,7 @@ SLOTS: dict[str, Reader] = {
     "clocks": clocks.clocks,
     "dated_moment": times.dated_moment,
     "dates": calendar.dates,
-    "every_span": every_span,
+    "every_span": _every_span,
     "iso_dates": calendar.iso_dates,
     "marks": _marks,
     "moment": times.moment,

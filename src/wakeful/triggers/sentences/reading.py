@@ -9,7 +9,7 @@ import json
 import re
 
 from wakeful.errors import IntervalParseError, InvalidTrigger
-from wakeful.triggers.after import After
+from wakeful.triggers.after import OWN_RUNS, After
 from wakeful.triggers.base import Trigger
 from wakeful.triggers.cron import Cron
 from wakeful.triggers.moments import FIRST_SECOND, LAST_MS
@@ -31,10 +31,11 @@ _FIELD = re.compile(
     re.ASCII | re.IGNORECASE,
 )
 _NUMERIC = re.compile(r"[0-9*/,-]+", re.ASCII)
-_ENDS = {
-    "succeeds": "success", "succeeded": "success", "fails": "failure", "failed": "failure", "ends": "any",
-    "ended": "any", "finishes": "any", "finished": "any", "completes": "any",
+_ENDED = {
+    "succeeded": "success", "failed": "failure", "ended": "any", "finished": "any", "completed": "any", "done": "any",
 }  # fmt: skip
+_ENDS = {"succeeds": "success", "fails": "failure", "ends": "any", "finishes": "any", "completes": "any", **_ENDED}
+_HELPING = (" has", " have", " is", " was")
 
 
 class UnreadError(Exception):
@@ -163,15 +164,32 @@ def _after(text: str) -> After | None:
         return None
     name, _, verb = rest.rpartition(" ")
     on = _ENDS.get(verb.lower())
+    helped = verb.lower() in _ENDED and name.lower().endswith(_HELPING)
+    if verb.lower() == "done" and not helped:
+        on = None
     if on is None and first.lower() == "when":
         return None
-    name = (name if on else rest).strip()
+    name = (name.rpartition(" ")[0] if helped else name if on else rest).strip()
+    _refuse_no_job(text, name, on)
     if name.startswith('"'):
         try:
             name = json.loads(name)
         except ValueError:
             raise InvalidTrigger(f"{_quoted(text)} has a name whose quotes are not closed.", "when") from None
     return After(name, on=on or "success")  # type: ignore[arg-type]  # one of the three
+
+
+def _refuse_no_job(text: str, name: str, on: str | None) -> None:
+    """InvalidTrigger where a time or the job's own run is said, and no name of another job."""
+    near = None
+    if name.lower() in OWN_RUNS:
+        near = "20 minutes after the last run ends"
+    elif on is None and _is_read(f"in {name}", 0, "UTC"):
+        near = f"in {name}"
+    elif on is None and _is_read(f"at {name}", 0, "UTC"):
+        near = f"at {name}"
+    if near is not None:
+        raise InvalidTrigger(f'{_quoted(text)} is not about another job: did you mean "{near}"?', "when")
 
 
 def _is_read(text: str, now: int | None, zone: str | None) -> bool:

@@ -14,12 +14,12 @@ from wakeful.errors import InvalidTrigger
 from wakeful.triggers.moments import from_ms, to_ms, zone_text
 from wakeful.triggers.sentences.amounts import span
 from wakeful.triggers.sentences.calendar import iso_date, month_day, single_weekday
-from wakeful.triggers.sentences.clocks import DAY_MS, PARTS, any_clock, clock, in_part
+from wakeful.triggers.sentences.clocks import DAY_MS, HOUR, PARTS, Clock, any_clock, clock, in_part, says_half
 from wakeful.triggers.sentences.text import Text
 from wakeful.triggers.zones import place_named, zone
 
 _ISO = re.compile(r"[0-9]{4}-?[0-9]{2}-?[0-9]{2}[T0-9].*", re.ASCII)
-_LABEL = re.compile(r"[A-Z]{1,6}|(?:UTC)?[+-][0-9]{2}(?::?[0-9]{2})?", re.ASCII)
+_LABEL = re.compile(r"[A-Z]{1,6}|ChST|(?:UTC)?[+-][0-9]{2}(?::?[0-9]{2})?", re.ASCII)
 _OFFSET = re.compile(r"(?:UTC)?([+-])([0-9]{2}):?([0-9]{2})?", re.ASCII)
 _YEAR = re.compile(r"(?:19[7-9][0-9]|[2-9][0-9]{3})", re.ASCII)
 OUT_OF_REACH = "is out of reach: use the years 2 to 9998."
@@ -150,6 +150,8 @@ def _day(text: Text, index: int) -> tuple[Day, int] | None:
         return Day(ahead=2), index + 3
     if word in _TODAY:
         return Day(ahead=_TODAY[word], part="night" if word == "tonight" else ""), index + 1
+    if word == "this" and text.word(index + 1) in PARTS:
+        return Day(ahead=0, part=text.word(index + 1)), index + 2
     if word in ("next", "this", "coming"):
         named = single_weekday(text, index + 1)
         return (Day(weekday=named[0], later=word == "next"), named[1]) if named else None
@@ -182,9 +184,14 @@ def _at_clock(text: Text, day: Day, end: int) -> tuple[Moment, int] | None:
     at += text.word(at) in PARTS
     at += text.word(at) == "at"
     found = any_clock(text, at)
-    if found is not None and text.word(found[1]) not in _DURATIONS:
-        return _labelled(text, day, (in_part(found[0], part), found[1]) if part else found)
-    return _labelled(text, day, (0, end)) if day.date is not None else None
+    if found is None or text.word(found[1]) in _DURATIONS:
+        return _labelled(text, day, (0, end)) if day.date is not None else None
+    if not part:
+        return _labelled(text, day, found)
+    since = in_part(Clock(found[0], says_half(text, at, found[1])), part)
+    past_midnight = DAY_MS if part == "night" and since < 12 * HOUR else 0
+    said = _labelled(text, day, (since, found[1]))
+    return (said[0]._replace(clock=since + past_midnight), said[1]) if said else None
 
 
 _DURATIONS = ("minutes", "hours", "days", "seconds", "runs", "times")
@@ -204,11 +211,19 @@ def _labelled(text: Text, day: Day | None, at: tuple[int, int]) -> tuple[Moment,
     since, end = at
     if since >= DAY_MS:
         return None
-    raw = text.raw[end] if end < len(text) else ""
-    label = raw.upper() if raw.lower() in ("utc", "gmt", "z") else raw if _LABEL.fullmatch(raw) else ""
+    label = _label(text.raw[end]) if end < len(text) else ""
     end += bool(label)
     utc = _beside(text, end)
     return Moment(day=day, clock=since, label=label, utc=utc and utc[0]), utc[1] if utc else end
+
+
+def _label(raw: str) -> str:
+    """The abbreviation that a word is, as it is printed; "" for another word, also one in capital letters."""
+    from wakeful.triggers.sentences.phrases import VOCABULARY  # which is made with the readers of this module
+
+    if raw.upper() in _UTC:
+        return raw.upper()
+    return raw if _LABEL.fullmatch(raw) and raw.lower() not in VOCABULARY else ""
 
 
 def _beside(text: Text, index: int) -> tuple[tuple[date | None, int], int] | None:
@@ -248,7 +263,10 @@ def _on_a_day(said: Moment, now: int | None, place: tzinfo) -> int:
             text = f"{said.clock // 3_600_000:02}:{said.clock // 60_000 % 60:02}"
             raise InvalidTrigger(f"has passed: it is {here:%H:%M} now; write tomorrow {text}.", "when")
         return ms
-    return next(ms for one in _candidates(day, here.date()) if (ms := _at(one, said, place)) > present)
+    found = next((ms for one in _candidates(day, here.date()) if (ms := _at(one, said, place)) > present), None)
+    if found is None:
+        raise InvalidTrigger("is a date that no year has.", "when")
+    return found
 
 
 def _candidates(day: Day | None, today: date) -> list[date]:

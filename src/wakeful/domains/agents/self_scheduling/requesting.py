@@ -103,6 +103,7 @@ def change(
     job, state = own_schedule(tx, who, ref)
     _refuse_waiting(tx, job)
     refuse_edited(tx, job)
+    refuse_stopped(tx, who.rights, (job, state))
     _count(tx, who)
     if state.ended_at is not None:  # it counts no more, and would again
         check_schedule_quota(who.bounds, who.name, len(_own_jobs(tx, who)))
