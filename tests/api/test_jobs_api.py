@@ -9,8 +9,9 @@ import pytest
 
 from tests.api.making import make
 from tests.waiting import ended
-from wakeful.routing.models import Explained, JobOut, ManyDone, RunOut, Upcoming
+from wakeful.routing.models import Explained, JobOut, RunOut, Upcoming
 from wakeful.routing.paging import Page
+from wakeful.surfaces.api.bulk_models import ManyDone
 
 
 def test_a_job_is_made_and_read_back_by_id_and_by_name(client, name):

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from wakeful import Retention
 from wakeful.config.loading import json_schema, load, load_config
-from wakeful.config.reading import ConfigError, store_in
+from wakeful.config.reading import ConfigError, basics_in
 from wakeful.config.schema import config_model
 
 Config = config_model()
@@ -225,7 +225,7 @@ def test_an_env_file_is_read_and_the_environment_comes_first(write):
     path = write("env_file: my.env\nstore: '${A}|${B}|${C}|${D}'")
     assert load_config(path, {}).store == "one|two words|three|#four"
     assert load_config(path, {"A": "first"}).store == "first|two words|three|#four"
-    assert store_in(path, {}) == "one|two words|three|#four"
+    assert basics_in(path, {}).store == "one|two words|three|#four"
 
 
 @pytest.mark.parametrize(
@@ -321,11 +321,11 @@ def test_a_secret_is_never_shown(write, text):
 
 
 def test_the_store_is_found_without_looking_at_the_rest(write):
-    assert store_in(write("store: here.db\nnonsense: 1\n"), {}) == "here.db"
-    assert store_in(write("server: {}\n"), {}) is None
-    assert store_in(write(""), {}) is None
+    assert basics_in(write("store: here.db\nnonsense: 1\n"), {}).store == "here.db"
+    assert basics_in(write("server: {}\n"), {}).store is None
+    assert basics_in(write(""), {}).store is None
     with pytest.raises(ConfigError, match="store is the address of a store"):
-        store_in(write("store: [1]"), {})
+        basics_in(write("store: [1]"), {})
 
 
 def test_the_schema_knows_every_key_and_refuses_others():

@@ -26,12 +26,10 @@ LARGEST = 1024 * 1024
 MOST_VALUES = 200_000
 DEEPEST = 50
 TAGS = ("null", "bool", "int", "float", "str", "seq", "map")
-
 EXTENSION = "x-"
 """How keys begin that are there for anchors, or for other programs."""
 KEPT = ("jobs", "agents")
 """Sections whose references are kept: their values are looked up when they are used."""
-
 MERGE = "<<"
 
 Where = tuple[str | int, ...]
@@ -99,7 +97,7 @@ class Raw(NamedTuple):
             message = message.replace(_shown(at[:2]), _shown(place[:2]), 1)
             return Fault(origin.file, origin.line, _shown(place), message, origin.column)
         line, column = (None, None) if at is None else (self.lines[at], self.columns.get(at))
-        return Fault(str(self.path), line, ".".join(map(str, where)), message, column)
+        return Fault(str(self.path), line, _shown(where), message, column)
 
 
 class _Loader(yaml.SafeLoader):
@@ -170,11 +168,6 @@ def _tolerant_env_file(raw: Raw, environ: Mapping[str, str]) -> dict[str, str]:
     except ConfigError as error:
         raw.faults.extend(error.faults)
         return {}
-
-
-def store_in(path: Path, environ: Mapping[str, str] = os.environ) -> str | None:
-    """Which store the file names, without looking at the rest of it; None where it names none."""
-    return basics_in(path, environ).store
 
 
 class Basics(NamedTuple):

@@ -127,6 +127,3 @@ class Hooks(NamedTuple):
     def unstarted(self) -> list[str]:
         """The kinds whose jobs are never late: internal ones, and those that only wait for reports."""
         return sorted({*self.internal, *self.overdue})
-
-
-NO_HOOKS = Hooks()

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Protocol
 
 from wakeful.domains.workflows import actions
-from wakeful.domains.workflows.answers import VERDICT_LABELS
+from wakeful.domains.workflows.issues import VERDICT_LABELS
 from wakeful.kernel.actions.recording import Origin
 
 if TYPE_CHECKING:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from wakeful.domains.workflows.answers import buttons_for
+from wakeful import ids
+from wakeful.domains.delivery import button
 from wakeful.domains.workflows.arming import look_again
 from wakeful.domains.workflows.tables import WorkflowRow, Workflows
-from wakeful.domains.workflows.words import issue_words
+from wakeful.domains.workflows.words import issue_words, likely_first
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
 
 if TYPE_CHECKING:
@@ -103,3 +104,27 @@ def alert_halted(tx: Transaction, context: Context) -> None:
             job = (f"{row.name}.{row.issue_handler}", how)
             words = issue_words(row.issue, row.issue_handler, row.issue_message, halted=job)
             alert_about(tx, context, row.name, words, kind=row.issue, run=row.issue_run)
+
+
+VERDICT_LABELS = {"happened": "It happened", "did_not_happen": "It did not", "skip": "Skip it"}
+TRY_AGAIN = ("transient", "logic", "internal")
+
+
+def buttons_for(workflow: str, kind: str, run: int | None, likely: str | None = None) -> list[dict[str, Any]]:
+    """What can be answered to an issue of that kind; `correction` is a proposal that waits for a person."""
+    if kind in TRY_AGAIN:
+        return [button("resume_workflow", workflow, "Try again")]
+    if run is None:
+        return []
+    text = ids.run_text(run)
+    if kind == "reconciliation":
+        return [
+            button("settle", text, VERDICT_LABELS[verdict], workflow=workflow, verdict=verdict)
+            for verdict in likely_first(list(VERDICT_LABELS), likely)
+        ]
+    if kind == "correction":
+        return [
+            button("correct_workflow", text, "Deploy it", workflow=workflow),
+            button("leave_workflow", text, "Reject it", workflow=workflow),
+        ]
+    return []

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from wakeful import ids
@@ -13,6 +13,7 @@ from wakeful.domains.workflows.approving import AccessRefused, Approval
 from wakeful.domains.workflows.authoring import (
     Applied,
     Consumer,
+    Event,
     Function,
     MutationResult,
     NotApplied,
@@ -37,7 +38,6 @@ from wakeful.domains.workflows.failures import (
 from wakeful.domains.workflows.handler_context import HandlerContext
 from wakeful.domains.workflows.phases import Failure, why_uncertain
 from wakeful.domains.workflows.registry import registry_of
-from wakeful.domains.workflows.reservations import reservations
 from wakeful.domains.workflows.steps.places import base_of
 from wakeful.domains.workflows.tables import WorkflowRun, output_of
 from wakeful.domains.workflows.timing import RECONCILE_TRIES, read_wake_at
@@ -349,3 +349,19 @@ def _title(given: object) -> str:
 def _is_away(error: BaseException) -> bool:
     """Whether the store could not be asked, and may be again: nothing is wrong with the workflow."""
     return isinstance(error, StoreError) and not isinstance(error, StoreRefused)
+
+
+def reservations(consumer: Consumer, given: Any) -> dict[str, list[str]]:
+    """What prepare reserved, by topic; LogicError where it cannot be reserved."""
+    if not isinstance(given, Mapping) or not all(isinstance(events, list | tuple) for events in given.values()):
+        message = f"reserve maps topics to lists of event ids, as in {{'mail': [mail.id]}}, and is {shown(given)}."
+        raise LogicError(message)
+    unknown = sorted(shown(topic) for topic in set(given) - set(consumer.subscribes))
+    if unknown:
+        message = f"{consumer.name} reserved events of {unknown[0]}, which it does not subscribe to."
+        raise LogicError(message)
+    for event in (event for events in given.values() for event in events if not isinstance(event, str)):
+        what = "an Event" if isinstance(event, Event) else shown(event)
+        message = f"{consumer.name} reserved {what}, which is no id of an event: give the `id` of what peek found."
+        raise LogicError(message)
+    return {topic: list(events) for topic, events in given.items()}

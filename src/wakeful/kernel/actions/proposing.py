@@ -95,12 +95,6 @@ def answer_proposal(tx: Transaction, context: Context, run: RunRow, said: Said) 
     _take_back(tx, context, (job, state), run, why)
 
 
-def withdraw(tx: Transaction, context: Context, job: JobDef, why: str) -> None:
-    """End the question about a job that is about to go, or that is answered in another way."""
-    if (run := open_proposal(tx, job)) is not None:
-        end_proposal(tx, context, job, run, Result("cancelled", error=why))
-
-
 def drop_late(tx: Transaction, context: Context, limit: int = 20) -> int:
     """Take back what was not answered in time; how many there were."""
     late = tx.of(Proposals).late(tx.now, limit)

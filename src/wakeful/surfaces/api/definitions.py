@@ -12,7 +12,7 @@ from wakeful.routing.json_schema import WHEN
 from wakeful.routing.models import Written
 from wakeful.routing.problems import ApiError
 from wakeful.triggers import Trigger
-from wakeful.triggers.written import trigger_as_written
+from wakeful.triggers.data import trigger_as_written
 
 OPTIONS = tuple(field.name for field in option_fields.OPTIONS)
 NOT_FOR_CALLERS = frozenset(field.name for field in option_fields.INTERNAL)

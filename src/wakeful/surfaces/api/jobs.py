@@ -21,11 +21,7 @@ from wakeful.routing.models import (
     JobOut,
     JobPatch,
     JobPut,
-    ManyDone,
-    ManyJobs,
-    ManyPreview,
     Noted,
-    PreviewJobs,
     RunNow,
     RunOut,
     Status,
@@ -38,6 +34,7 @@ from wakeful.routing.rights import Allowed, Editor
 from wakeful.routing.wiring import Sched, Settings
 from wakeful.scheduler import Scheduler
 from wakeful.store.jobs import JobFilter
+from wakeful.surfaces.api.bulk_models import ManyDone, ManyJobs, ManyPreview, PreviewJobs
 from wakeful.surfaces.api.conditions import IfMatch, IfNew, IfNoneMatch, condition, unchanged
 from wakeful.surfaces.api.definitions import changes, new_job
 from wakeful.triggers import iso, to_ms

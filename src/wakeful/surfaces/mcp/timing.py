@@ -7,8 +7,8 @@ from typing import Any
 from wakeful.errors import InvalidTrigger
 from wakeful.surfaces.mcp.arguments import Schema, text, whole
 from wakeful.triggers import Trigger, trigger_from_data
+from wakeful.triggers.data import trigger_as_written
 from wakeful.triggers.sentences import read_sentence
-from wakeful.triggers.written import trigger_as_written
 
 RHYTHMS = ("when", "cron", "every", "at")
 BESIDE = ("tz", "until", "max_runs")
