@@ -58,6 +58,8 @@ def test_open_alerts_are_counted_by_whether_a_person_has_seen_them(store):
     store.write(lambda tx: tx.alerts.ack(3, NOW + 20))
     assert store.read(lambda tx: tx.alerts.count_awaited("approval")) == (2, 1)
     assert store.read(lambda tx: tx.alerts.newest_awaited("approval")).id == 2
+    assert [found.id for found in store.read(lambda tx: tx.alerts.awaited("approval", limit=5))] == [1, 2]
+    assert [found.id for found in store.read(lambda tx: tx.alerts.awaited("approval", limit=1))] == [1]
     assert store.write(lambda tx: tx.alerts.unack(3, NOW + 19)) is False
     assert store.write(lambda tx: tx.alerts.unack(3, NOW + 20)) is True
     assert store.read(lambda tx: tx.alerts.count_awaited("approval")) == (3, 0)
