@@ -267,6 +267,22 @@ def test_every_secret_has_a_variable_of_its_own(wakeful, here, monkeypatch):
     }
 
 
+def test_what_every_program_has_in_its_environment_is_no_secret(wakeful, here):
+    daily = ("--cron", "0 3 * * *")
+    wakeful("add", "a", *daily, "--env", "PATH=/opt/bin:/bin", "--env", "LC_ALL=C", "--env", "KEY=s3", "--", "true")
+    wakeful("add", "b", *daily, "--env", "HOME=/srv", "--", "true")
+    answer = wakeful("export", "out", "--json")
+    assert answer.json["secrets"] == ["A_KEY"]
+    rows = json.loads((here / "out" / "state.json").read_text())["jobs"]
+    payloads = {row["name"]: row["payload"] for row in rows}
+    assert payloads["a"]["env"] == {"PATH": "/opt/bin:/bin", "LC_ALL": "C"}
+    assert payloads["a"]["env_refs"] == {"KEY": "${A_KEY}"}
+    assert payloads["b"]["env"] == {"HOME": "/srv"}
+    assert wakeful("import", "wakeful", "out", "--yes", "--db", "b.db").code == 0
+    moved = wakeful("show", "b", "--json", "--db", "b.db").json
+    assert moved["name"] == "b"
+
+
 def test_the_files_are_plain_and_the_yaml_stores_the_same_jobs(wakeful, here):
     wakeful("add", "one", "--cron", "0 9 * * 1-5", "--tz", "Europe/Berlin", "--retry", "2", "--", "echo", "${X}")
     wakeful("add", "two", "--after", "one", "--on", "any", "--timeout", "5m", "--", "true")

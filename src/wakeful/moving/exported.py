@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from wakeful import ids
+from wakeful.child_processes import is_ordinary
 from wakeful.errors import SchedulerError
 from wakeful.kernel.rules.options import as_written, from_text
 from wakeful.kernel.rules.policy import trigger_of
@@ -76,9 +77,10 @@ class Secrets:
             return payload
         if isinstance(payload, dict) and isinstance(payload.get("env"), dict):  # of a command, where both are kept
             known = payload.get("env_refs") or {}
-            moved = {name: self._reference(job.name, name) for name in payload["env"]}
+            plain = {name: value for name, value in payload["env"].items() if is_ordinary(name)}
+            moved = {name: self._reference(job.name, name) for name in payload["env"] if name not in plain}
             rest = {key: value for key, value in payload.items() if key != "env"}
-            return {**rest, "env_refs": {**known, **moved}} if moved else rest
+            return rest | ({"env": plain} if plain else {}) | ({"env_refs": known | moved} if moved else {})
         if isinstance(payload, dict) and isinstance(payload.get("url"), str) and job.kind == "http":
             return self._request(job.name, payload, redact(payload))
         return self._compared(job.name, payload, redact(payload), "value")
