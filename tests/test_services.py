@@ -116,6 +116,19 @@ def test_services_that_run_are_listed_with_what_is_wrong():
     assert [one for one in services.running() if one.name == "the noting"] == []
 
 
+def test_services_of_one_name_are_listed_whichever_of_them_is_in_trouble():
+    async def act(service, clock):
+        twin = Noting(clock)
+        twin.begin()
+        service.errors = [StoreError("The store is away.")]
+        await clock.sleep("1s")
+        listed = [one.trouble for one in services.running() if one.name == "the noting"]
+        await twin.end()
+        assert listed == [None, "The store is away."]
+
+    lived(act)
+
+
 def test_a_step_that_is_under_way_at_the_end_is_cancelled():
     cut_off = []
 

@@ -118,4 +118,5 @@ _begun: weakref.WeakSet[Service] = weakref.WeakSet()
 
 def running() -> list[ServiceState]:
     """The services that run in this process, by name."""
-    return sorted(ServiceState(one.name, one.every, one.trouble) for one in _begun if one.is_running)
+    found = (ServiceState(one.name, one.every, one.trouble) for one in _begun if one.is_running)
+    return sorted(found, key=lambda one: (one.name, one.every, one.trouble or ""))
