@@ -230,6 +230,9 @@ def test_figures_alerts_and_nodes(client, client_for, start):
     stats = Stats.model_validate(client.get("/api/stats").json())
     assert stats.runs_24h["success"] >= 1
     assert stats.engine.status == "running"
+    services = {one.name: one for one in stats.services}
+    assert services["reporting calls that do not return"].every_s is None
+    assert not any(one.failing for one in services.values())
     assert stats.jobs["total"] == sum(count for status, count in stats.jobs.items() if status != "total")
     nodes = client.get("/api/nodes").json()["items"]
     assert NodeOut.model_validate(nodes[-1]).name == "here"

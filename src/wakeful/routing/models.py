@@ -309,6 +309,14 @@ class EngineOut(BaseModel):
     running: int
 
 
+class ServiceOut(BaseModel):
+    """What this server does again and again beside its engine, such as watching a file."""
+
+    name: str
+    every_s: float | None  # None: when it is woken
+    failing: bool  # its last step failed, and is tried again; the server's log says why
+
+
 class Stats(BaseModel):
     """Statistics of the scheduler."""
 
@@ -323,6 +331,7 @@ class Stats(BaseModel):
     next_alarm_at: datetime | None
     open_alerts: int
     engine: EngineOut
+    services: list[ServiceOut]
 
 
 class NodeOut(BaseModel):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated
 
 from fastapi import APIRouter, Path
@@ -17,6 +18,7 @@ from wakeful.routing.problems import answers
 from wakeful.routing.rights import Allowed
 from wakeful.routing.wiring import Sched
 from wakeful.scheduler import Scheduler
+from wakeful.services import running
 from wakeful.store.jobs import STATUS_SQL
 from wakeful.triggers import iso, to_ms
 
@@ -60,6 +62,14 @@ def _shape(figures: Figures, scheduler: Scheduler) -> dict[str, object]:
             "last_check_at": iso(to_ms(engine.last_check_at)) if engine.last_check_at is not None else None,
             "running": scheduler.running_count(),
         },
+        "services": [
+            {
+                "name": one.name,
+                "every_s": one.every if math.isfinite(one.every) else None,
+                "failing": one.trouble is not None,
+            }
+            for one in running()
+        ],
     }
 
 
