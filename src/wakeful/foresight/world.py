@@ -11,7 +11,7 @@ from wakeful import clock as clocks
 from wakeful.domains import domains
 from wakeful.foresight.history import NONE, History
 from wakeful.foresight.snapshot import read_spenders
-from wakeful.kernel.engine.claimed import Claimed
+from wakeful.kernel.engine.lines import Claimed
 from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.loop.config import Retention, Tuning
 from wakeful.kernel.rules.outcome import Failed, Noop, Output

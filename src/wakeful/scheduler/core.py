@@ -29,8 +29,7 @@ from wakeful.kernel.rules.options import read_options
 from wakeful.kernel.views.bus import Bus
 from wakeful.scheduler.host import Host
 from wakeful.store import make_store
-from wakeful.store.forks import Home
-from wakeful.store.process_identity import unique_name
+from wakeful.store.process_identity import Home, unique_name
 from wakeful.triggers import system_zone, zone_name
 from wakeful.triggers.durations import interval_ms
 from wakeful.triggers.moments import iso

@@ -13,9 +13,8 @@ from collections.abc import Iterable
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.admission import HELD, Admission
 from wakeful.kernel.engine.alerts import open_alert
-from wakeful.kernel.engine.claimed import Claimed
 from wakeful.kernel.engine.ending import count_dropped, drop_runs
-from wakeful.kernel.engine.lines import by_turn
+from wakeful.kernel.engine.lines import Claimed, by_turn
 from wakeful.kernel.engine.missed import Found, Late, note_missed
 from wakeful.kernel.engine.replacing import look_at_active
 from wakeful.kernel.engine.stretches import keep_passed, was_started

@@ -17,10 +17,9 @@ from wakeful.kernel.engine.alerts import alert_rules, close_alert, open_alert, r
 from wakeful.kernel.engine.chains import start_chained
 from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.rules.alerting import worth_opening
-from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, Result
+from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, Result, check_transition
 from wakeful.kernel.rules.pending import RETRY
 from wakeful.kernel.rules.settle import AlertChange, Settled, dropped, fail_for_good
-from wakeful.kernel.rules.states import check_transition
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunRow
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from wakeful import ids
 from wakeful.counting import counted
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN, Seen, is_gone, is_served
-from wakeful.kernel.engine.draining import all_drain
+from wakeful.kernel.engine.admission import all_drain
 from wakeful.kernel.model.explanations import STANDINGS, STARTED_WHEN, STORIES, Subject
 from wakeful.kernel.model.job import job_view
 from wakeful.kernel.rules.approval import APPROVAL, approvals

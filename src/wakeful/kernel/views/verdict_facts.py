@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wakeful import ids
 from wakeful.kernel.cluster.nodes import LONE_RUN, Seen, is_served
 from wakeful.kernel.model.job import job_views
-from wakeful.kernel.model.outgoing import GIVEN_UP, UNSENT
+from wakeful.kernel.model.run import GIVEN_UP, UNSENT
 from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.lately import PRUNED, pruned_since
 from wakeful.kernel.rules.outcome import APPROVAL
