@@ -23,9 +23,9 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.hooks import Draft
 from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.loop.config import EngineConfig, Retention, Tuning
-from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.option_reading import read_labels
 from wakeful.kernel.rules.options import read_options
+from wakeful.kernel.rules.policy import MIN_INTERVAL_MS
 from wakeful.kernel.views.bus import Bus
 from wakeful.scheduler.host import Host
 from wakeful.store import make_store

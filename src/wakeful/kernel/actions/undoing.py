@@ -46,8 +46,8 @@ from wakeful.kernel.rules.undoing import (
 )
 from wakeful.store.actions import ActionRow
 from wakeful.store.interface import Transaction
+from wakeful.store.owners import Stops
 from wakeful.store.records import JobDef, JobState, RunRow
-from wakeful.store.stops import Stops
 
 TOGETHER = 500  # subjects of an action that are brought back in one transaction
 DONE = {

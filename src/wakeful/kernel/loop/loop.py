@@ -14,13 +14,12 @@ from typing import TYPE_CHECKING
 from wakeful import ids
 from wakeful.counting import counted
 from wakeful.errors import StoreError
-from wakeful.kernel.cluster.membership import join, own_details
-from wakeful.kernel.cluster.node_lease import NodeLease
+from wakeful.kernel.cluster.membership import NodeLease, join, own_details
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.admission import DrainWatch
 from wakeful.kernel.engine.lines import Claimed
-from wakeful.kernel.engine.missed import OutageWatch, look_for_missed
 from wakeful.kernel.engine.sleeps import note_sleep
+from wakeful.kernel.engine.stretches import OutageWatch, look_for_missed
 from wakeful.kernel.engine.turn import Ended, TurnResult
 from wakeful.kernel.loop.clock_watch import ClockWatch
 from wakeful.kernel.loop.config import EngineConfig

@@ -16,9 +16,8 @@ from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import GOES_ON
 from wakeful.kernel.rules.parking import HOLD
-from wakeful.kernel.rules.pending import BY_HAND, FROM_OUTSIDE
+from wakeful.kernel.rules.pending import BY_HAND, FROM_OUTSIDE, overtaken_retry
 from wakeful.kernel.rules.policy import next_start, trigger_of
-from wakeful.kernel.rules.retrying import overtaken_retry
 from wakeful.kernel.views.readiness import why_not_now
 from wakeful.kernel.views.reasons import REASONS, STARTED_BY, waits_for
 from wakeful.store.interface import Transaction

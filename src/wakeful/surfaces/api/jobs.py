@@ -33,8 +33,7 @@ from wakeful.routing.wiring import Sched, Settings
 from wakeful.scheduler import Scheduler
 from wakeful.store.jobs import JobFilter
 from wakeful.surfaces.api.bulk_models import ManyDone, ManyJobs, ManyPreview, PreviewJobs
-from wakeful.surfaces.api.conditions import IfMatch, IfNew, IfNoneMatch, condition, unchanged
-from wakeful.surfaces.api.definitions import changes, new_job
+from wakeful.surfaces.api.definitions import IfMatch, IfNew, IfNoneMatch, changes, condition, new_job, unchanged
 from wakeful.triggers import iso, to_ms
 
 router = APIRouter(prefix="/api", tags=["jobs"])

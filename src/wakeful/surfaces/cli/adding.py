@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from wakeful import Job, Scheduler
-from wakeful.console.confirming import Yes, ask_before_final
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.finding import job_named
 from wakeful.console.humanize import need_seconds, next_times, relative, stamp, zone_of
 from wakeful.console.opening import change, default_zone, now, now_ms, rights_here, server_of, shown_zone
-from wakeful.console.output import say
+from wakeful.console.output import Yes, ask_before_final, say
 from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Json, print_json
 from wakeful.domains.agents.naming import AGENT

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wakeful.domains.agents.naming import AGENT
 from wakeful.domains.agents.self_scheduling.requesting import Requester, requester
 from wakeful.errors import NotAllowed
-from wakeful.kernel.engine.proposed import MCP
+from wakeful.kernel.engine.ending import MCP
 from wakeful.routing.auth import rights_of
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from wakeful import ids
 from wakeful.domains.agents.self_scheduling import requesting
 from wakeful.errors import NotAllowed
 from wakeful.kernel.actions import authorized, lookup
-from wakeful.kernel.engine.proposed import MCP
+from wakeful.kernel.engine.ending import MCP
 from wakeful.surfaces.mcp.arguments import text, whole
 from wakeful.surfaces.mcp.rendering import OUTPUT, RUN, run_shape
 from wakeful.surfaces.mcp.tool import Tool
