@@ -1,7 +1,7 @@
 """Whose a job is. A token and an agent of one name are two owners, told apart by the kind of the job.
 
-Who paused or disabled a job that has an owner, for as long as it is stopped; and the jobs that their owner asked for over
-MCP, and which of them wait for a person's answer.
+Who paused or disabled a job that has an owner, for as long as it is stopped; and the jobs that their owner asked for
+over MCP, and which of them wait for a person's answer.
 """
 
 from __future__ import annotations

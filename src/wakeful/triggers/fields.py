@@ -6,7 +6,8 @@ this table, as the surfaces are.
     {"type": "every", "interval": "6h"}      {"every": "6h"}
     {"type": "cron", "expression": "0 9 * * 1-5", "tz": "Europe/Berlin"}      {"cron": "0 9 * * 1-5", "tz": …}
     {"ping": true, "every": "24h", "grace": "1h"}
-    {"interval": "5m"}      {"at": "2026-01-01T09:00:00Z"}      {"after": "backup", "on": "failure"}      {"manual": true}
+    {"interval": "5m"}      {"at": "2026-01-01T09:00:00Z"}      {"manual": true}
+    {"after": "backup", "on": "failure"}
 """
 
 from __future__ import annotations

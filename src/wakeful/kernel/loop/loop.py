@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 from wakeful import ids
 from wakeful.counting import counted
 from wakeful.errors import StoreError
-from wakeful.kernel.cluster.membership import NodeLease, join, own_details
+from wakeful.kernel.cluster.heartbeat import NodeLease
+from wakeful.kernel.cluster.membership import join, own_details
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.admission import DrainWatch
 from wakeful.kernel.engine.lines import Claimed
