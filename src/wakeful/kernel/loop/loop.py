@@ -321,10 +321,10 @@ class Engine:
             if active is not None:
                 self._deadlines.cancel(active, Result("cancelled", error="cancelled"))
 
-    def start_run(self, claimed: Claimed) -> None:
-        """Call the handler of a run that is on record as active."""
+    def start_run(self, claimed: Claimed, spent_ms: int = 0) -> None:
+        """Call the handler of a run that is on record as active; `spent_ms` of its time limit are used already."""
         run, job = claimed.run, claimed.job
-        deadline = self._clock.boot() + from_text(job.options).timeout
+        deadline = self._clock.boot() + from_text(job.options).timeout - spent_ms
         active = Active(claimed, self._config.node_name, deadline)
         self.active[run.id] = active
         self._deadlines.add(active)
