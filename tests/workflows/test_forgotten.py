@@ -296,8 +296,14 @@ def test_next_is_given_the_state_it_is_about_to_replace():
 def test_next_with_an_argument_that_nobody_gives_is_refused():
     async def next_(ctx, prepared, result, more): ...
 
-    with pytest.raises(InvalidJob, match=r"sort\.next has the wrong arguments: it is called with \(ctx, prepared"):
+    with pytest.raises(InvalidJob, match=r"sort\.next has the wrong arguments: .* or \(ctx, prepared, result, state\)"):
         WorkflowTest(consuming(next=next_))
+
+
+@pytest.mark.parametrize("phase", ["prepare", "mutate", "next"])
+def test_what_does_not_say_which_arguments_it_takes_is_refused(phase):
+    with pytest.raises(InvalidJob, match=rf"sort\.{phase} has the wrong arguments"):
+        WorkflowTest(consuming(**{phase: dict}))
 
 
 @pytest.mark.promise("K9")

@@ -74,8 +74,9 @@ def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[s
         raise ScheduleTriggerError(message, {**about, "reason": "paused"})
     if row.issue is not None:
         words = issue_words(
-            row.issue, row.issue_handler, row.issue_message, halted=halted_job(tx, row), asks=asks_itself(row)
-        )
+            row.issue, row.issue_handler, row.issue_message, halted=halted_job(tx, row), asks=asks_itself(row),
+            works=still_works(tx, row),
+        )  # fmt: skip
         message = f"{name} cannot run. {words}"
         message = f"{message.rstrip('.')} (wakeful workflow show {name})."
         raise ScheduleTriggerError(message, {**about, "reason": row.issue})

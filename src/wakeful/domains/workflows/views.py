@@ -81,7 +81,7 @@ def workflow_view(
             paused=bool(row.paused), issue=row.issue, active=active, failures=row.failures, halted=halted is not None
         ),
         "cut_off": bool(cut_off),
-        "issue": _issue_view(tx, row, halted),
+        "issue": _issue_view(tx, row, halted, works=works),
         "schedule": schedule_words(triggers, None if waits else next_in, loaded=bool(row.version))
         if row.removed_at is None
         else "Removed: nothing of it runs.",
@@ -146,7 +146,9 @@ def _as_switched_off(
     return row
 
 
-def _issue_view(tx: Transaction, row: WorkflowRow, halted: tuple[str, str] | None) -> dict[str, Any] | None:
+def _issue_view(
+    tx: Transaction, row: WorkflowRow, halted: tuple[str, str] | None, *, works: bool
+) -> dict[str, Any] | None:
     is_paused = bool(row.paused) and row.issue in (None, "transient")  # then resuming it is all there is to do
     kind = "paused" if is_paused else row.issue
     if kind is None:
@@ -160,7 +162,7 @@ def _issue_view(tx: Transaction, row: WorkflowRow, halted: tuple[str, str] | Non
         "kind": {"load": "internal", "no_code": "internal", SWITCHED_OFF: "paused"}.get(kind, kind),
         "handler": handler,
         "run": ids.run_text(row.issue_run) if row.issue is not None and row.issue_run is not None else None,
-        "message": issue_words(kind, handler, message, fix, halted, asks=asks_itself(row)),
+        "message": issue_words(kind, handler, message, fix, halted, asks=asks_itself(row), works=works),
         "actions": _actions(kind, fix, halted),
         "likely": likely_verdict(attempt) if attempt is not None else None,
         "change": _change_view(attempt) if attempt is not None and attempt.prepared is not None else None,

@@ -104,11 +104,12 @@ def issue_words(
     halted: tuple[str, str] | None = None,
     *,
     asks: bool = False,
+    works: bool = False,
 ) -> str:
     """The problem and what happens next, as one or two sentences.
 
     `fix`: the correction of code that failed; `halted`: the job that is not tried again, and why that is; `asks`:
-    whether what became of the change is about to be found out.
+    whether what became of the change is about to be found out; `works`: whether a thread of the run works on.
     """
     said = (message or "").partition("\n")[0].rstrip(".")
     if halted is not None:
@@ -117,8 +118,12 @@ def issue_words(
     if kind == "logic" and fix is not None:
         return f"The code of {handler} failed: {said}. {fix_words(fix)}"
     settle = "Wakeful tries to find out; you may settle it meanwhile" if asks else "Look, and settle it"
+    again = "soon"
+    if works:
+        again = "when its thread or program has ended"
+        settle = "A thread or program of it is still at work, and must end first"
     sentences = {
-        "transient": f"Trying again soon: {said}.",
+        "transient": f"Trying again {again}: {said}.",
         "approval": f"Waiting for your approval: {said}",
         "reconciliation": f"It is not known whether the last change happened ({said}). {settle}.",
         "logic": f"The code of {handler} failed: {said}. Correct it and apply, or resume to try again.",
