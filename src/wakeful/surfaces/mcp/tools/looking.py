@@ -40,6 +40,7 @@ async def list_schedules(ctx: ToolContext, given: Given) -> Answer:
         limit=limit + 1,
         hidden=ctx.scheduler.host.hidden_kinds,
         owned=ctx.rights.owned,
+        requested=bool(given.get("mine")) and ctx.is_limited,
     )
 
     def work(tx: Transaction) -> tuple[Answer, list[Pair]]:
