@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
-from wakeful.kernel.engine.claimed import Claimed
+from wakeful.kernel.engine.lines import Claimed
 from wakeful.kernel.kinds import Handler
 from wakeful.kernel.model.run import Run
 from wakeful.kernel.rules.approval import question_before
