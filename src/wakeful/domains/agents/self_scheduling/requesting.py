@@ -33,10 +33,10 @@ from wakeful.kernel.actions.proposing import note_written, propose, refuse_edite
 from wakeful.kernel.actions.recording import on_record, origin_of
 from wakeful.kernel.actions.runs import run_now
 from wakeful.kernel.actions.stops import refuse_stopped
-from wakeful.kernel.engine.proposed import MCP, open_proposal
+from wakeful.kernel.engine.ending import MCP, open_proposal
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.store.listing import JobFilter
-from wakeful.store.proposals import Proposal, Proposals
+from wakeful.store.owners import Proposal, Proposals
 
 if TYPE_CHECKING:
     from wakeful.kernel.actions.authorization import Rights
