@@ -6,9 +6,7 @@ from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.domains.agents.self_scheduling import requesting
-from wakeful.errors import NotAllowed
 from wakeful.kernel.actions import authorized, lookup
-from wakeful.kernel.engine.proposed import MCP
 from wakeful.surfaces.mcp.arguments import text, whole
 from wakeful.surfaces.mcp.rendering import OUTPUT, RUN, run_shape
 from wakeful.surfaces.mcp.tool import Tool
@@ -39,9 +37,8 @@ async def cancel_run(ctx: ToolContext, given: Given) -> Answer:
 
     def check(tx: Transaction) -> None:
         authorized.ensure_own_run(tx, number, ctx.rights)
-        job = lookup.find_run(tx, number)[0]
-        if ctx.is_limited and job.source != MCP:
-            raise NotAllowed(f"{job.name} was not made by {ctx.caller.name}: only runs of your own schedules are.")
+        if ctx.is_limited:
+            requesting.own_schedule(tx, ctx.requester(tx), ids.job_text(lookup.find_run(tx, number)[0].id))
 
     await ctx.scheduler.read(check)
     await ctx.shows(runs=[number])
@@ -57,7 +54,7 @@ async def wait_for_run(ctx: ToolContext, given: Given) -> Answer:
     """The run once it has ended, or as it is when the time is over; says meanwhile how it stands."""
     seconds = given.get("timeout", 30)
     run = await ctx.scheduler.server_side.get_run(given["run"], ctx.rights)
-    waited = 0.0
+    began, waited = ctx.scheduler.clock.boot(), 0.0
     while run.status != "done" and waited < seconds and not _asks(run):
         await ctx.progress(waited, float(seconds), f"{run.id} of {run.job} is {run.status}")
         step = min(STEP_S, seconds - waited)
@@ -65,7 +62,7 @@ async def wait_for_run(ctx: ToolContext, given: Given) -> Answer:
             run = await ctx.scheduler.wait_for_run(run.id, timeout=step)
         except TimeoutError:
             run = await ctx.scheduler.server_side.get_run(run.id, ctx.rights)
-        waited += step
+        waited = (ctx.scheduler.clock.boot() - began) / 1000
     shown = run_shape(run)
     if run.status == "done":
         return shown
