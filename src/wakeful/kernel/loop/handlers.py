@@ -192,7 +192,7 @@ def _failed(run: Run, error: BaseException) -> Result:
         # The trace as it is stored: bounded, and with no letter that a log file cannot hold.
         trace = f"\n{result.trace}" if result.trace else ""
         log.error("%s of %s failed: %s%s", run.id, run.job, with_type(result.error_type, result.error or ""), trace)
-    return result
+    return result._replace(messages=run.outgoing) if result.outcome == "noop" else result
 
 
 def _check_wanted(active: Active) -> None:

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("wakeful.engine")
 
+CUT_OFF = Result("cancelled", error="cut off by shutdown", interrupted=True)
 RETRY_S = 1.0
 ASLEEP = 2  # no loop that is awake takes so many times its longest sleep from one look to the next
 #: The turn for an alarm is handed to the store this much early, and waits there for the exact moment: timers of the
@@ -165,8 +166,19 @@ class Engine:
     def interrupt_all(self, but: Active | None = None) -> None:
         """Cancel what still runs because we are going down; its slots are run again at the next start."""
         self._hurried = but is None  # stop waiting for threads, which cannot be stopped
-        self._deadlines.cancel_all(Result("cancelled", error="cut off by shutdown", interrupted=True), but)
+        self._deadlines.cancel_all(CUT_OFF, lambda active: active is not but)
         self._idle.set()
+
+    def interrupt_internal(self) -> None:
+        """The same for what is part of the machinery, and no job of anybody."""
+        self._deadlines.cancel_all(CUT_OFF, self._is_internal)
+
+    def others_left(self) -> int:
+        """How many runs have not ended, without those of the machinery."""
+        return sum(not self._is_internal(active) for active in self.active.values())
+
+    def _is_internal(self, active: Active) -> bool:
+        return active.claimed.job.kind in self._kinds.hooks.internal
 
     async def record_left(self) -> None:
         """Record the runs that go on although they were asked to end, with an alert for each."""
@@ -327,10 +339,10 @@ class Engine:
             if active is not None:
                 self._deadlines.cancel(active, Result("cancelled", error="cancelled"))
 
-    def start_run(self, claimed: Claimed) -> None:
-        """Call the handler of a run that is on record as active."""
+    def start_run(self, claimed: Claimed, spent_ms: int = 0) -> None:
+        """Call the handler of a run that is on record as active; `spent_ms` of its time limit are used already."""
         run, job = claimed.run, claimed.job
-        deadline = self._clock.boot() + from_text(job.options).timeout
+        deadline = self._clock.boot() + from_text(job.options).timeout - spent_ms
         active = Active(claimed, self._config.node_name, deadline)
         self.active[run.id] = active
         self._deadlines.add(active)
