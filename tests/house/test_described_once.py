@@ -25,8 +25,7 @@ from wakeful.surfaces.api.definitions import new_job
 from wakeful.surfaces.api.vocabulary import FIELDS as WORDS
 from wakeful.surfaces.cli import command_tree
 from wakeful.surfaces.cli.completing import candidates
-from wakeful.surfaces.cli.definition import command_payload, job_options, request_payload, trigger_data
-from wakeful.surfaces.cli.fields import OF_KINDS, flags
+from wakeful.surfaces.cli.definition import OF_KINDS, command_payload, flags, job_options, request_payload, trigger_data
 from wakeful.triggers import trigger_from_data
 from wakeful.triggers.fields import BESIDE, BY_WORD, OF_PINGS, PING, RHYTHMS, keyword
 

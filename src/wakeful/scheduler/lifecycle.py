@@ -17,7 +17,7 @@ from wakeful.scheduler.core import refuse_unset
 from wakeful.scheduler.jobs import JobsApi
 from wakeful.scheduler.signals import StopOnSignals
 from wakeful.services import Service
-from wakeful.store.forks import Home
+from wakeful.store.process_identity import Home
 
 if TYPE_CHECKING:
     from wakeful.errors import StoreGone

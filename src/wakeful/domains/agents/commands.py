@@ -8,15 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from wakeful.clock import sleep
-from wakeful.console.caller import rights_here, say_undo
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.following import again_at, held_up, waits_long
 from wakeful.console.humanize import ago, ahead, count, stamp
-from wakeful.console.opening import change, now_ms, read, server_of
+from wakeful.console.opening import change, now_ms, read, rights_here, say_undo, server_of, shown_zone, usable_zone
 from wakeful.console.output import say, say_text
 from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Cell, Column, Json, print_facts, print_json, print_table
-from wakeful.console.zones import shown_zone, usable_zone
 from wakeful.domains.agents.belongings.moving import move_all, orphaned
 from wakeful.domains.agents.limits.commands import limits
 from wakeful.domains.agents.pausing import Acted, pause_agent, resume_agent
@@ -148,7 +146,10 @@ def show(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None
         status = CUT_OFF if one["cut_off"] else one["status"]
         facts.append((one["name"], f"{status}, {coming}{last}{error}"))
     for one in found["self_schedule"]["asked"]:
-        state = "approved" if one["waits_for"] is None else f"waits for approval: wakeful approve {one['waits_for']}"
+        mode = found["self_schedule"]["mode"]
+        state = "allowed" if mode == "allow" else "approved"
+        if one["waits_for"] is not None:
+            state = f"waits for approval: wakeful approve {one['waits_for']}"
         facts.append(("asked for", f"{one['job']} {ago(_ms(one['asked_at']), now)}, {state}"))
     facts += [("session", f"{one['name']} is {one['session']}") for one in found["sessions"]]
     facts += [("event", f"[{one['source'] or 'event'}] {one['text']}") for one in found["events"]]

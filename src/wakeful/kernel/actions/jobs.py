@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from wakeful.errors import ChangedSinceRead, InvalidTrigger, JobExists
-from wakeful.kernel.actions.chaining import chain, follows, rename_in_chains
-from wakeful.kernel.actions.drafts import changed_fields, check_flag
+from wakeful.kernel.actions.drafts import chain, changed_fields, check_flag, follows, rename_in_chains
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.actions.pausing import disable_job, job_event, resume_job
 from wakeful.kernel.actions.stops import note_given
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import OF_A_JOB, UNSERVED, close_alerts
-from wakeful.kernel.engine.ending import drop_runs
-from wakeful.kernel.engine.lane_sizes import enter_lanes, leave_lanes
-from wakeful.kernel.engine.proposed import end_proposal, open_proposal
+from wakeful.kernel.engine.ending import drop_runs, end_proposal, open_proposal
+from wakeful.kernel.engine.lines import enter_lanes, leave_lanes
 from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.engine.turn import GONE, Ended, settle_all
 from wakeful.kernel.hooks import Draft

@@ -14,22 +14,28 @@ from typing import TYPE_CHECKING
 from wakeful import ids
 from wakeful.counting import counted
 from wakeful.errors import StoreError
+from wakeful.kernel.cluster.heartbeat import NodeLease
 from wakeful.kernel.cluster.membership import join, own_details
-from wakeful.kernel.cluster.node_lease import NodeLease
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.claimed import Claimed
-from wakeful.kernel.engine.draining import DrainWatch
-from wakeful.kernel.engine.missed import OutageWatch, look_for_missed
+from wakeful.kernel.engine.admission import DrainWatch
+from wakeful.kernel.engine.lines import Claimed
 from wakeful.kernel.engine.sleeps import note_sleep
+from wakeful.kernel.engine.stretches import OutageWatch, look_for_missed
 from wakeful.kernel.engine.turn import Ended, TurnResult
 from wakeful.kernel.loop.clock_watch import ClockWatch
 from wakeful.kernel.loop.config import EngineConfig
 from wakeful.kernel.loop.deadlines import Deadlines
 from wakeful.kernel.loop.handlers import Active, Drive, Threads, drive
-from wakeful.kernel.loop.loop_state import Counters, LoopState
+from wakeful.kernel.loop.loop_state import (
+    Counters,
+    LoopState,
+    OtherProcesses,
+    Sleeper,
+    note_recovery,
+    note_trouble,
+    release_unknown,
+)
 from wakeful.kernel.loop.run_turn import run_turn
-from wakeful.kernel.loop.sleeping import OtherProcesses, Sleeper
-from wakeful.kernel.loop.store_trouble import note_recovery, note_trouble, release_unknown
 from wakeful.kernel.loop.sweep import Housekeeping
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import MAX_OUTPUT, Result, from_exception, shortened
@@ -333,10 +339,10 @@ class Engine:
             if active is not None:
                 self._deadlines.cancel(active, Result("cancelled", error="cancelled"))
 
-    def start_run(self, claimed: Claimed) -> None:
-        """Call the handler of a run that is on record as active."""
+    def start_run(self, claimed: Claimed, spent_ms: int = 0) -> None:
+        """Call the handler of a run that is on record as active; `spent_ms` of its time limit are used already."""
         run, job = claimed.run, claimed.job
-        deadline = self._clock.boot() + from_text(job.options).timeout
+        deadline = self._clock.boot() + from_text(job.options).timeout - spent_ms
         active = Active(claimed, self._config.node_name, deadline)
         self.active[run.id] = active
         self._deadlines.add(active)

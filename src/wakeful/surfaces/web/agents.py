@@ -8,7 +8,7 @@ from typing import Any
 from wakeful import ids
 from wakeful.domains.agents.naming import wake_job
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.kernel.views.lately import lately
+from wakeful.kernel.views.history import lately
 from wakeful.store.interface import Transaction
 from wakeful.surfaces.web.drawings.bars import meter, sparkline
 from wakeful.surfaces.web.marks import Look, look_of_run
@@ -45,7 +45,8 @@ def spent(agent: dict[str, Any]) -> list[tuple[str, str, Any]]:
         most = agent["budget"].get(cap)
         if most is not None:
             value = agent["spent_today"][used]
-            found.append((used, f"{form.format(value)} of {form.format(most)}", meter(value, most)))
+            noun = used.removesuffix("s") if most == 1 else used
+            found.append((noun, f"{form.format(value)} of {form.format(most)}", meter(value, most)))
     return found
 
 

@@ -14,7 +14,7 @@ from wakeful.errors import InvalidJob
 from wakeful.kernel.actions import authorized
 from wakeful.kernel.actions.authorized import WriteTerms
 from wakeful.kernel.actions.selections import JobSelection
-from wakeful.kernel.engine.proposed import MCP
+from wakeful.kernel.engine.ending import MCP
 from wakeful.kernel.rules.options import as_written, from_text
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.surfaces.mcp import timing
