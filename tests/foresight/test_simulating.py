@@ -320,6 +320,20 @@ def test_a_schedule_that_ends_is_noted_with_when():
 
 
 @pytest.mark.promise("X4")
+def test_a_job_that_asks_for_approval_is_noted_and_keeps_no_lane_while_it_waits():
+    asks = NewJob("asks", HOURLY, kind="job", approval=True, lanes={"narrow": 1})
+    other = NewJob("other", Every("30m"), kind="job", lanes={"narrow": 1})
+    found, runs = simulated(snapshot_of(asks, other), Setup(min_interval=None, max_running=1))
+    assert [(run.outcome, run.ended_at) for run in runs if run.job == "asks"] == [(None, None)]
+    assert {lane.name: (lane.busiest, lane.full_ms) for lane in found.lanes} == {
+        "running": (1, 47_000), "narrow": (1, 47_000),
+    }  # fmt: skip
+    [note] = found.notes
+    assert (note.kind, note.job, note.at) == ("approval", "asks", START_MS + 3_600_000)
+    assert "first at 2026-06-01 07:00 UTC" in note.text
+
+
+@pytest.mark.promise("X4")
 def test_a_job_that_is_disabled_on_the_way_is_noted_with_when():
     found, _ = simulated(
         snapshot_of(NewJob("bad", HOURLY, kind="job"), NewJob("good", HOURLY, kind="job")), fail={"bad": 1.0}

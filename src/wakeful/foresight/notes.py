@@ -61,6 +61,7 @@ def notes_of(
         *_herds(seen),
         *_never(seen),
         *_disabled(seen),
+        *_asking(seen),
         *_outlasting(seen),
         *_full_lanes(seen),
         *_moved_by_clocks(seen),
@@ -123,6 +124,13 @@ def _disabled(seen: _Seen) -> Iterator[Note]:
             "Mend what fails, or raise max_errors."
         )
         yield Note("never", placed.name, at, text)
+
+
+def _asking(seen: _Seen) -> Iterator[Note]:
+    for name, at in seen.recorder.asking.items():
+        when = spoken(at, seen.place)
+        text = f"{name} asks for approval, first at {when}, and does not run before a person answers (wakeful approve)."
+        yield Note("approval", name, at, text)
 
 
 def _outlasting(seen: _Seen) -> Iterator[Note]:
