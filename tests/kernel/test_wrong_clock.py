@@ -142,6 +142,28 @@ async def test_a_job_keeps_its_pace_however_often_the_clock_is_set_back(scene, r
 
 
 @pytest.mark.promise("H2")
+@pytest.mark.parametrize("retimed", [False, True], ids=["as it was added", "with another trigger"])
+@virtual
+async def test_a_job_that_is_edited_just_after_the_clock_was_set_back_runs_on(scene, retimed):
+    async with scene.scheduler() as scheduler:
+        if not retimed:
+            scene.step(days=60)
+        await scheduler.add_job("a", Every("2h" if retimed else "1h"))
+        await scheduler.start()
+        if retimed:
+            scene.step(days=60)
+            await scene.sleep("2m")
+            await scheduler.update_job("a", trigger=Every("1h"))
+        await scene.sleep("90m")
+        scene.step(days=-59)
+        await scheduler.update_job("a", timeout="30m")  # before the step is noticed
+        before = len(scene.runs)
+        await scene.sleep("5h30m")
+        assert len(scene.runs) - before == 6
+        assert len({run.slot for run in scene.runs}) == len(scene.runs)
+
+
+@pytest.mark.promise("H2")
 @virtual
 async def test_an_anchor_that_a_person_gave_is_waited_for_also_after_the_clock_passed_it_by_mistake(scene):
     async with scene.scheduler() as scheduler:
