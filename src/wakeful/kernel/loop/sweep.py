@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wakeful import ids
 from wakeful.counting import counted
 from wakeful.kernel.actions.idempotency import KEPT_MS
-from wakeful.kernel.cluster.membership import served_elsewhere, take_runs
+from wakeful.kernel.cluster.membership import own_details, served_elsewhere, take_runs
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import close_alert, close_forgotten, end_flapping, open_alert, send_snoozed
 from wakeful.kernel.engine.lane_sizes import leave_lanes
@@ -262,6 +262,7 @@ class Housekeeping:
         self._cursors = NOTHING_LEFT
         self._crowded: dict[int, None] = {}  # a set that keeps its order
         self._next_bite = 0
+        self._described: tuple[int, frozenset[str], frozenset[str]] | None = None  # as others read it
         self._held_up_since: int | None = None
         self._size = FIRST_BITE
         self.rows = DomainRows()
@@ -291,12 +292,16 @@ class Housekeeping:
         True when that made something due: jobs were requeued, or messages about what it found wait to be sent.
         """
         self.wait()
+        about = (context.id, context.kinds, context.labels)
 
         def work(tx: Transaction) -> tuple[int, bool]:
             tx.facts.put({"alive_at": tx.now})
+            if about != self._described:
+                tx.members.describe(context.id, own_details(context))
             return guard(tx, context), tx.events.any
 
         requeued, announced = await self._store.write(work)
+        self._described = about
         if requeued >= TOGETHER:  # there may be more
             self.wait(MORE_MS)
         if self._cursors == NOTHING_LEFT:

@@ -146,7 +146,7 @@ async def _print_jobs(
     if shown and (hold := hold_of(await scheduler.read(lambda tx: tx.nodes.held()))) is not None:
         say_note(f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all.")
     if folded:
-        say_note(folded_note(folded, "job", "that agents have to be woken"))
+        say_note(folded_note(folded, "wake job", "of agents"))
     if shown == most:
         more = await scheduler.read(lambda tx: tx.jobs.count(wanted)) - shown
         if more > 0:
