@@ -313,6 +313,6 @@ def test_a_schedule_that_ends_is_noted_with_when():
     once = NewJob("once", Once(START + timedelta(hours=1)), kind="job")
     found, _ = simulated(snapshot_of(until, most, once))
     assert {note.job: note.text for note in notes(found, "ends")} == {
-        "until": "until ends at 2026-06-01 11:00 UTC, the end that it was given. Change until to go on.",
-        "most": "most ends after 3 runs, as many as it may have. Change max_runs to go on.",
+        "until": "until ends at 2026-06-01 11:00 UTC, the end that it was given. Change until to continue.",
+        "most": "most ends after 3 runs, as many as it may have. Change max_runs to continue.",
     }

@@ -50,6 +50,7 @@ OTHERS = {
     ("wakeful.moving.exporting", "_refuse_full"): "whether it is empty",
     ("wakeful.moving.exporting", "_write"): "is made anew",
     ("wakeful.moving.exporting", "_write_lines"): "is made anew",
+    ("wakeful.kernel.engine.long_output", "remove_older_files"): "names of files of output, to delete them",
     ("wakeful.surfaces.cli", "main"): "/dev/null",
     ("wakeful.surfaces.cli.backup_files", "prune"): "names of backups in a directory that a person named",
     ("wakeful.surfaces.cli.service", "status"): "shown to a person",

@@ -72,10 +72,10 @@ async def test_a_handler_that_runs_is_not_said_to_be_stuck(room):
         await begin(room, scheduler, mutate=fails(ValueError("lost")), reconcile=lambda _: room.sleep("10s"))
         about = await said(scheduler)
         assert "It is running now" in about
-        assert "cannot go on" not in about
+        assert "cannot continue" not in about
         others = await said(scheduler, "mailroom.poll")
         assert "its workflow is finding out whether the last change happened." in others
-        assert "cannot go on" not in others
+        assert "cannot continue" not in others
 
 
 @pytest.mark.promise("K12", "K16")
@@ -131,7 +131,7 @@ async def test_a_backoff_whose_job_is_switched_off_is_an_alert_and_not_said_to_g
         words = f"busy. It is not tried again: mailroom.append is {how}. Resume it (wakeful resume mailroom.append)."
         assert (found["status"], found["issue"]["message"]) == ("needs_attention", words)
         assert found["issue"]["actions"] == [], "resuming the workflow would not help"
-        assert f"its workflow cannot go on: busy. It is not tried again: mailroom.append is {how}" in await said(
+        assert f"its workflow cannot continue: busy. It is not tried again: mailroom.append is {how}" in await said(
             scheduler, "mailroom.poll"
         )
         await room.sleep("3m")

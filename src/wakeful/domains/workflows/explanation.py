@@ -104,7 +104,7 @@ def _cannot_go_on(subject: Subject, workflow: WorkflowRow, who: str) -> str:
         workflow.issue or "internal", workflow.issue_handler, workflow.issue_message,
         halted=halted_job(subject.tx, workflow), asks=asks_itself(workflow),
     )  # fmt: skip
-    return f"{who} cannot go on: {words.rstrip('.')} (wakeful workflow show {workflow.name})."
+    return f"{who} cannot continue: {words.rstrip('.')} (wakeful workflow show {workflow.name})."
 
 
 def _run(workflow: WorkflowRow) -> str:

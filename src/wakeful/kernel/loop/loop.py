@@ -324,13 +324,14 @@ class Engine:
     def start_run(self, claimed: Claimed) -> None:
         """Call the handler of a run that is on record as active."""
         run, job = claimed.run, claimed.job
-        deadline = self._clock.boot() + from_text(job.options).timeout
+        options = from_text(job.options)
+        deadline = self._clock.boot() + options.timeout
         active = Active(claimed, self._config.node_name, deadline)
         self.active[run.id] = active
         self._deadlines.add(active)
         active.on_limit = lambda limit_ms: self._limit(active, limit_ms)
         self.counters.starts += 1
-        self.housekeeping.counted(job.id, claimed.state.slot_runs)
+        self.housekeeping.counted(job.id, claimed.state.slot_runs, own=options.retention is not None)
         active.task = asyncio.get_running_loop().create_task(self._drive(active))
 
     def _limit(self, active: Active, limit_ms: int) -> None:
