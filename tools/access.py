@@ -14,8 +14,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.routing import APIRoute
 
 from wakeful.routing.addresses import OPEN_PATHS
-from wakeful.routing.auth import anyone, at_least, or_run
-from wakeful.routing.rights import editor, rights_of
+from wakeful.routing.auth import anyone, at_least, editor, or_run, rights_of
 from wakeful.surfaces.api import metrics
 from wakeful.surfaces.api.app import all_routers
 from wakeful.surfaces.api.runs import reporter

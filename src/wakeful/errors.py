@@ -52,7 +52,7 @@ SchedulerError
 │   Those of one part of the program, defined in the module named:
 ├── KeyReused               kernel/actions/idempotency  an idempotency key that was used for another request
 ├── KeyBusy                 kernel/actions/idempotency  the first request with this key is not done yet
-├── ImpossibleTransition    kernel/rules/states         a transition that the run's state does not allow
+├── ImpossibleTransition    kernel/rules/outcome        a transition that the run's state does not allow
 ├── Failed                  kernel/rules/outcome        a run's error that has output to keep
 │   ├── AgentFailed         agents/handler              an agent's call that failed
 │   │   ├── AgentNotStarted  agents/handler             an agent's program that could not be started

@@ -273,7 +273,7 @@ class WorkflowTest:
             self._crash_then(phase, handler)
             return value
 
-        return called if inspect.iscoroutinefunction(function) else called_plainly
+        return called if _is_async(function) else called_plainly
 
     def _fail_first(self, *places: str) -> None:
         for name in places:
@@ -307,6 +307,10 @@ class WorkflowTest:
                     raise Crash
 
 
+def _is_async(function: Callable[..., Any]) -> bool:
+    return bool(load("wakeful.domains.workflows.plain_functions:is_async")(function))
+
+
 def _function_before(result: Any) -> tuple[str | None, str | None]:
     """The function whose checkpoint a transaction has stored, where it is one; and its handler."""
     attempt = getattr(result, "attempt", result)
@@ -331,7 +335,7 @@ def watch_steps(function: Callable[..., Any], fail: Callable[[str], None], crash
     def called_plainly(ctx: Any, event: Any) -> Any:
         return function(_WatchedSteps(ctx, fail, crash), event)
 
-    return called if inspect.iscoroutinefunction(function) else called_plainly
+    return called if _is_async(function) else called_plainly
 
 
 class _WatchedSteps:
@@ -373,7 +377,7 @@ class _WatchedSteps:
             self._crash(name, after_commit=False)
             return value
 
-        return called if inspect.iscoroutinefunction(function) else called_plainly
+        return called if _is_async(function) else called_plainly
 
 
 class _WatchedScheduler(Scheduler):

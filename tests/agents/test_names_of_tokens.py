@@ -42,6 +42,16 @@ async def test_tokens_come_and_go_under_an_agents_name_and_the_agent_stays_whole
 
 @pytest.mark.promise("X15")
 @virtual
+async def test_an_operator_removes_the_schedule_that_it_gave_an_agent(scene, agents):
+    async with agents.scheduler_with(PLAN) as scheduler, Callers(scheduler) as callers:
+        await named_alike(callers)
+        assert (await callers.ask("boss", "DELETE /api/schedule/nightly")).status_code in (200, 204)
+        assert "nightly" not in [job.name for job in await scheduler.list_jobs()]
+        assert (await callers.ask("boss", "DELETE /api/jobs/reporter.tick")).status_code == 403
+
+
+@pytest.mark.promise("X15")
+@virtual
 async def test_a_token_that_is_called_like_an_agent_sees_and_does_nothing_of_it(scene, agents):
     async with agents.scheduler_with(PLAN) as scheduler, Callers(scheduler) as callers:
         await named_alike(callers)

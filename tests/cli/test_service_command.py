@@ -105,6 +105,31 @@ def test_systemd_accepts_the_unit_and_finds_little_to_expose(system, tmp_path):
             assert done.returncode == 0, done.stdout[-300:] + done.stderr
 
 
+def test_paths_with_spaces_and_signs_stay_what_they_are(tmp_path):
+    folder = tmp_path / 'a b %n "c" $x'
+    folder.mkdir()
+    program = tmp_path / "d e %n $x"
+    program.symlink_to(shutil.which("env"))
+    service = units.Service((str(program),), folder, f"sqlite:///{folder}/w\\.db")
+    text = units.systemd_unit(service)
+    there = str(folder).replace("%", "%%")
+    inside = there.replace('"', '\\"')
+    assert f"WorkingDirectory={there}\n" in text
+    assert f'Environment="WAKEFUL_DB=sqlite:///{inside}/w\\\\.db"\n' in text
+    assert f'ExecStart="{tmp_path}/d e %%n $x" serve\n' in text
+    assert units.started_program(text) == str(program)
+    file = tmp_path / "wakeful.service"
+    file.write_text(text)
+    if (checker := shutil.which("systemd-analyze")) is not None:
+        done = subprocess.run([checker, "verify", str(file)], capture_output=True, text=True, timeout=60, check=False)
+        assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_a_service_of_a_user_is_nobody_elses_to_read(terminal):
+    terminal.ask("service", "install", "--user", "--no-start")  # the address of its store may have a password
+    assert (terminal.home / ".config/systemd/user/wakeful.service").stat().st_mode & 0o777 == 0o600
+
+
 def test_a_property_list_for_launchd_says_the_same(monkeypatch, tmp_path):
     monkeypatch.setattr(units, "is_mac", lambda: True)
     monkeypatch.setenv("HOME", str(tmp_path))

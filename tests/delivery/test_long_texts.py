@@ -36,19 +36,19 @@ def apprise_of(url):
 class Service:
     """Takes what is posted, as a service on the network would, up to its limit."""
 
-    def __init__(self, monkeypatch, field, fits):
+    def __init__(self, monkeypatch, field, fits, answer=b'{"ok": true, "result": {}}'):
         self.taken = []
-        self._field, self._fits = field, fits
-        monkeypatch.setattr(requests, "post", self._post)
-        monkeypatch.setattr(requests, "request", lambda _, url, **more: self._post(url, **more))
+        self._field, self._fits, self._says = field, fits, answer
+        monkeypatch.setattr(requests, "post", self.post)
+        monkeypatch.setattr(requests, "request", lambda _, url, **more: self.post(url, **more))
 
-    def _post(self, url, **more):
+    def post(self, url, **more):
         text = json.loads(more["data"])
         for key in self._field.split("."):
             text = text[int(key)] if isinstance(text, list) else text[key]
         answer = requests.Response()
         answer.status_code = 200 if self._fits(text) else 400
-        answer._content = b'{"ok": true, "result": {}}'
+        answer._content = self._says
         self.taken += [text] if self._fits(text) else []
         return answer
 

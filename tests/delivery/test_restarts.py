@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 
@@ -258,3 +259,44 @@ async def test_a_server_that_starts_while_the_clock_is_behind_makes_no_id_a_seco
         target.mark()
         await scene.sleep(1)
         assert (target.times, (await one(scheduler, number))["status"]) == ([0], "sent")
+
+
+@pytest.mark.promise("A8", "H15")
+@virtual
+async def test_a_stop_waits_for_a_message_on_its_way_for_seconds_and_begins_no_other(scene):
+    target = Target(scene)
+
+    async def slow(_):
+        await scene.sleep(2)
+
+    target.act = slow
+    async with sending_to(scene, target) as scheduler:
+        numbers = [await scheduler.deliver(f"message {number}", to="phone") for number in range(20)]
+        await scene.sleep(1)
+        begun = scene.clock.now()
+        await scheduler.stop()
+        assert scene.clock.now() - begun < 2_000
+        assert len(target.calls) == 1
+        assert [(await one(scheduler, number))["status"] for number in numbers] == ["sent", *["pending"] * 19]
+
+
+@pytest.mark.promise("A8", "H15")
+@virtual
+async def test_a_message_that_hangs_does_not_keep_a_stop_for_longer_than_seconds_and_is_sent_again(scene):
+    target = Target(scene)
+
+    async def hang(_):
+        await asyncio.Event().wait()
+
+    target.act = hang
+    async with sending_to(scene, target) as scheduler:
+        number = await scheduler.deliver("hello", to="phone")
+        await scene.sleep(1)
+        begun = scene.clock.now()
+        await scheduler.stop(timeout=30)  # no SchedulerShutdownError: what hangs is no job of anybody
+        assert scene.clock.now() - begun == pytest.approx(5_000, abs=1_000)
+    target.act = None
+    async with sending_to(scene, target) as scheduler:
+        await scene.sleep("1m")
+        found = await one(scheduler, number)
+        assert (found["status"], len(target.calls)) == ("sent", 2)

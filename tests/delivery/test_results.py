@@ -6,7 +6,7 @@ import pytest
 
 from tests.delivery.targets import Target, sending_to, stored
 from tests.kernel.scene import failing, virtual
-from wakeful import Manual, Noop
+from wakeful import Manual, Noop, Skip
 
 
 @pytest.mark.promise("A8")
@@ -92,7 +92,16 @@ async def test_a_failure_that_is_tried_again_is_sent_when_the_last_attempt_faile
         assert target.times == [90]
 
 
-@pytest.mark.parametrize(("ends", "sent"), [("well", ["hello", "world"]), ("noop", ["hello", "world"]), ("badly", [])])
+@pytest.mark.parametrize(
+    ("ends", "sent"),
+    [
+        ("well", ["hello", "world"]),
+        ("noop", ["hello", "world"]),
+        ("raised noop", ["hello", "world"]),
+        ("skipped", []),
+        ("badly", []),
+    ],
+)
 @virtual
 async def test_what_a_handler_delivers_is_sent_only_if_its_run_ends_well(scene, ends, sent):
     target = Target(scene)
@@ -102,6 +111,10 @@ async def test_what_a_handler_delivers_is_sent_only_if_its_run_ends_well(scene, 
         await run.deliver("world", to="phone", title="T")
         if ends == "badly":
             raise RuntimeError("broken")
+        if ends == "raised noop":
+            raise Noop("nothing new")
+        if ends == "skipped":
+            raise Skip("not today")
         if ends == "noop":
             return Noop("nothing new")
         return None

@@ -15,7 +15,7 @@ from wakeful.domains.files.applying import Fleet, TooMuchRemoved, apply_fleet, p
 from wakeful.domains.files.planning import Terms, Wanted
 from wakeful.domains.files.tables import Fleets
 from wakeful.kernel.actions.drafts import NewJob
-from wakeful.triggers import After, Cron, Once
+from wakeful.triggers import After, Cron, Manual, Once, Ping
 
 HOURLY = Every("1h")
 
@@ -277,3 +277,21 @@ async def test_a_pause_is_undone_though_the_file_has_only_enabled_the_job_since(
         assert (done.restored, done.kept) == (["a"], {})
         job = await scheduler.get_job("a")
         assert (job.status, job.enabled, job.next_run_at is not None) == ("idle", True, True)
+
+
+@pytest.mark.promise("X15", "H13")
+@pytest.mark.parametrize("later", [Once(at(5)), Manual(), After("other"), Ping(Every("5h"))])
+@pytest.mark.parametrize("before", [Once(at(1)), HOURLY])
+@virtual
+async def test_what_was_due_does_not_start_where_the_file_says_another_time_for_it_or_none(scene, before, later):
+    async with scene.scheduler() as scheduler:
+        await apply(scheduler, fleet(scheduler, ("other", Manual()), ("a", before)))
+        await scene.until(at(2, 30))  # due while nothing runs
+        await apply(scheduler, fleet(scheduler, ("other", Manual()), ("a", later), file_hash="2"), confirmed=True)
+        scene.times.clear()
+        await scheduler.start()
+        await scene.until(at(2, 40))
+        assert [run.job for run in scene.runs if run.job == "a"] == []
+        await scene.until(at(5, 30))
+        assert [run.slot for run in scene.runs if run.job == "a"] == ([at(5)] if later.type == "once" else [])
+        await scheduler.stop()

@@ -115,14 +115,20 @@ def stored(scene, fleet):
     return run(main(), scene.clock)
 
 
-def lived(scene, fleet):
-    """Run the fleet for real, in virtual time, with handlers and outages of our own; its runs."""
+def lived(scene, fleet, look=None):
+    """Run the fleet for real, in virtual time, with handlers and outages of our own; its runs.
+
+    `look` is called with the scheduler when the fleet's time begins.
+    """
     ends = to_ms(fleet.start) + int(fleet.days * 86_400_000)
 
     async def main():
         scheduler = _scheduler(scene, fleet)
         await scheduler.open()
         await scheduler.start()
+        if look is not None:
+            await _until(scene, to_ms(fleet.start))
+            await look(scheduler)
         for begins, back in fleet.outages:
             await _until(scene, begins - 1)
             await scene.crash(scheduler)
@@ -139,6 +145,21 @@ def lived(scene, fleet):
         return found
 
     return run(main(), scene.clock)
+
+
+def interrupted(scene, fleet, after_ms):
+    """Run the fleet for a while before its time begins: it then, its snapshot, and its runs from then on."""
+    begins, snapshots = to_ms(fleet.start) + after_ms, []
+    later = fleet._replace(
+        start=from_ms(begins), outages=[(first + after_ms, last + after_ms) for first, last in fleet.outages]
+    )
+
+    async def look(scheduler):
+        snapshots.append(await scheduler.read(take_snapshot))
+
+    stored(scene, fleet)
+    runs = lived(scene, later, look)
+    return later, snapshots[0], [one for one in runs if one[3] is None or one[3] > begins]
 
 
 def _scheduler(scene, fleet):

@@ -314,5 +314,18 @@ def test_a_schedule_that_ends_is_noted_with_when():
     found, _ = simulated(snapshot_of(until, most, once))
     assert {note.job: note.text for note in notes(found, "ends")} == {
         "until": "until ends at 2026-06-01 11:00 UTC, the end that it was given. Change until to continue.",
-        "most": "most ends after 3 runs, as many as it may have. Change max_runs to continue.",
+        "most": "most ends at 2026-06-01 09:00 UTC, with run 3 of the 3 that it may have. Change max_runs to continue.",
     }
+    assert [note.at - START_MS for note in notes(found, "ends")] == [3 * 3_600_000, 5 * 3_600_000]
+
+
+@pytest.mark.promise("X4")
+def test_a_job_that_is_disabled_on_the_way_is_noted_with_when():
+    found, _ = simulated(
+        snapshot_of(NewJob("bad", HOURLY, kind="job"), NewJob("good", HOURLY, kind="job")), fail={"bad": 1.0}
+    )
+    [note] = found.notes
+    assert (note.kind, note.job) == ("never", "bad")
+    assert note.text.startswith(
+        "bad is disabled at 2026-06-01 11:00:01 UTC, after 5 errors in a row, and runs no more."
+    )

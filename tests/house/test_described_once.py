@@ -25,8 +25,7 @@ from wakeful.surfaces.api.definitions import new_job
 from wakeful.surfaces.api.vocabulary import FIELDS as WORDS
 from wakeful.surfaces.cli import command_tree
 from wakeful.surfaces.cli.completing import candidates
-from wakeful.surfaces.cli.definition import command_payload, job_options, request_payload, trigger_data
-from wakeful.surfaces.cli.fields import OF_KINDS, flags
+from wakeful.surfaces.cli.definition import OF_KINDS, command_payload, flags, job_options, request_payload, trigger_data
 from wakeful.triggers import trigger_from_data
 from wakeful.triggers.fields import BESIDE, BY_WORD, OF_PINGS, PING, RHYTHMS, keyword
 
@@ -42,7 +41,8 @@ NOT_FOR_AGENTS = {"ping", "grace", "deliver"}  # which is where the reply goes
 BESIDE_WHAT = {"anchor": "every", "on": "after", "grace": "ping"}
 TYPED = {
     "active_hours": "09:00-17:00", "backoff": "1m,5m,15m", "deliver": ["phone", "failure"], "lanes": ["gpu=1"],
-    "retention": "7d,100", "env": ["LEVEL=full"], "headers": ["Accept: text/html"], "success_codes": "0,3", "expect": ["200", "204"],
+    "retention": "7d,100", "env": ["LEVEL=full"], "headers": ["Accept: text/html"],
+    "success_codes": "0,3", "expect": ["200", "204"],
 }  # fmt: skip
 WRONG = {**dict.fromkeys(("tz", "cron", "after", "labels"), ""), "stagger": -1}
 

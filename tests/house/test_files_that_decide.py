@@ -61,7 +61,7 @@ OTHERS = {
     ("wakeful.store.wake_socket", "_open_socket"): "a pipe beside the store",
     ("wakeful.store.wake_socket", "_short"): "a folder, which is not read",
     ("wakeful.store.copying", "carry"): "logs beside the store",
-    ("wakeful.store.forks", "forget"): "/dev/null",
+    ("wakeful.store.process_identity", "forget"): "/dev/null",
     ("wakeful.store.sqlite_file", "_make_private"): "is made, and not read",
     ("wakeful.store.schema_version", "_steps_of"): "of this package, or of an installed domain",
     ("wakeful.store.schema_version", "_numbered"): "the same",

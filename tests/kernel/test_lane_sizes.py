@@ -7,7 +7,7 @@ import pytest
 from tests.kernel.scene import at, virtual
 from tests.kernel.test_lanes import Crowd
 from wakeful import Every, Manual, NewJob, Once, Retention
-from wakeful.kernel.engine.lane_sizes import FACT
+from wakeful.kernel.engine.lines import FACT
 
 
 async def size_of(scheduler, lane):

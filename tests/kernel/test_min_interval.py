@@ -9,7 +9,7 @@ import pytest
 from tests.kernel.scene import at, virtual
 from wakeful import After, Cron, Every, Interval, InvalidJob, InvalidTrigger, Manual, NewJob, Once, Ping, Webhook
 from wakeful.errors import TooOften
-from wakeful.kernel.rules.limits import limit_words, refuse_too_often, too_often
+from wakeful.kernel.rules.policy import limit_words, refuse_too_often, too_often
 
 HOUR = 3_600_000
 MINUTE = 60_000

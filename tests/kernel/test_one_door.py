@@ -9,7 +9,7 @@ from wakeful import After, Every, Manual, NewJob, Once, Wait
 from wakeful.kernel.actions import pausing
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.engine.ending import drop_runs
-from wakeful.kernel.rules.states import ImpossibleTransition
+from wakeful.kernel.rules.outcome import ImpossibleTransition
 
 pytestmark = pytest.mark.promise("X9", "A7")
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kernel.scene import virtual
 from wakeful import Cron, Every
-from wakeful.kernel.views.lately import Lately
+from wakeful.kernel.views.history import Lately
 from wakeful.kernel.views.scheduled_ahead import look_ahead
 from wakeful.store.runs import Ended
 

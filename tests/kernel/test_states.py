@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from wakeful.errors import SchedulerError
-from wakeful.kernel.rules.outcome import FAILURES, OUTCOMES
-from wakeful.kernel.rules.states import RUN_STATES, TRANSITIONS, ImpossibleTransition, after
+from wakeful.kernel.rules.outcome import FAILURES, OUTCOMES, RUN_STATES, TRANSITIONS, ImpossibleTransition, after
 from wakeful.store.jobs import STATUS_SQL
 from wakeful.store.sqlite_file import migrations
 

@@ -7,8 +7,8 @@ import pytest
 from tests.kernel.scene import at, virtual
 from wakeful import Cron, Every, Manual, NewJob, Once, Ping, Retention, TransientError, Wait
 from wakeful.domains.delivery.connector import Permanent
+from wakeful.kernel.rules.lately import fails_often
 from wakeful.kernel.rules.lease_times import LeaseTimes
-from wakeful.kernel.rules.steadiness import fails_often
 from wakeful.kernel.views import verdict_facts
 
 pytestmark = pytest.mark.promise("X26")

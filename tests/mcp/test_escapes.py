@@ -312,3 +312,50 @@ async def test_a_schedule_that_a_run_with_outside_text_resumes_follows_from_that
         await scene.sleep(DAY)
         (run,) = await scheduler.get_run_log("a.prices", 1)
         assert run.output["untrusted"] is True
+
+
+@pytest.mark.promise("X15")
+@virtual
+async def test_what_an_operator_schedules_for_an_agent_is_no_schedule_that_the_agent_made(scene, agents):
+    async with agents.scheduler_with({"a": agent(self_schedule={"mode": "allow", "max": 1})}) as scheduler:
+        await scheduler.start()
+        tools = Tools(scheduler, agents)
+        operator = tools.by("olga")
+        given = (await operator.ok("schedule", agent="a", name="a.given", **DAILY))["name"]
+        run = (await operator.ok("run_now", name=given))["run"]
+
+        async def deed(by):
+            for tool in ("pause_schedule", "resume_schedule", "remove_schedule", "run_now"):
+                assert "was not made by a" in await by.refused(tool, name=given), tool
+            assert "was not made by a" in await by.refused("change_schedule", name=given, prompt="Mine")
+            assert "was not made by a" in await by.refused("cancel_run", run=run)
+            assert (await by.ok("list_schedules", mine=True))["schedules"] == []
+            assert given in [one["name"] for one in (await by.ok("list_schedules"))["schedules"]]
+            await by.ok("schedule", name="own", **DAILY)  # what it was given does not count
+            assert "1 of 1 schedule" in await by.refused("schedule", name="more", **DAILY)
+            assert [one["name"] for one in (await by.ok("list_schedules", mine=True))["schedules"]] == ["a.own"]
+
+        await in_a_run(scene, tools, "a", deed)
+        assert (await scheduler.get_job(given)).payload["prompt"] == DAILY["prompt"]
+        assert [one["name"] for one in (await operator.ok("list_schedules", mine=True))["schedules"]] == [
+            given,
+            "a.own",
+        ]
+
+
+@pytest.mark.promise("X15")
+@virtual
+async def test_an_operator_changes_and_removes_what_agents_were_given_and_not_what_defines_them(scene, agents):
+    plan = {"a": agent(schedules={"tick": {"every": "6h", "prompt": "Look"}})}
+    async with agents.scheduler_with(plan) as scheduler:
+        await scheduler.start()
+        tools = Tools(scheduler, agents)
+        operator, admin = tools.by("olga"), tools.by("ada", "admin")
+        for name in ("a.wake", "a.tick"):
+            assert "Only an admin" in await operator.refused("change_schedule", name=name, prompt="Other")
+            assert "Only an admin" in await operator.refused("change_schedule", name=name, when="every hour")
+            assert "Only an admin" in await operator.refused("remove_schedule", name=name)
+        assert (await admin.ok("change_schedule", name="a.tick", prompt="Other"))["does"] == "Other"
+        given = (await operator.ok("schedule", agent="a", **DAILY))["name"]
+        assert (await operator.ok("change_schedule", name=given, prompt="Other"))["does"] == "Other"
+        assert (await operator.ok("remove_schedule", name=given))["removed"] == given

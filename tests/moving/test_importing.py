@@ -65,7 +65,9 @@ def test_into_a_file_writes_what_passes_check_and_stores_the_same_jobs(wakeful, 
     text = (here / "wakeful.yaml").read_text()
     assert "# from " in text
     assert f"# Imported by wakeful import {form}" in text
-    assert wakeful("import", form, path, "--into", "wakeful.yaml").code == 0
+    again = wakeful("import", form, path, "--into", "wakeful.yaml")
+    assert again.code == 0
+    assert {line.split()[1] for line in again.out.splitlines() if line.startswith("= ")} == set(importable(form))
     assert (here / "wakeful.yaml").read_text() == text
     assert wakeful("apply", "--db", "file.db").code == 0
     assert wakeful("import", form, path, "--yes", "--db", "direct.db").code == 0

@@ -127,6 +127,7 @@ def test_a_zone_for_the_command_alone_does_not_move_its_times():
         ("@daily \t echo\tx", "0 0 * * *", "echo\tx"),
         ("-*/15 * * * * poll", "*/15 * * * *", "poll"),
         ("CRON_TZ=Asia/Tokyo\nCRON_TZ=\n0 9 * * * date", "0 9 * * *", "date"),
+        ("* * * * * -n -q poll -n", "* * * * *", "poll -n"),
     ],
 )
 def test_tabs_a_leading_dash_and_a_zone_that_is_taken_back_are_read_as_cron_reads_them(line, cron, command):
@@ -134,6 +135,24 @@ def test_tabs_a_leading_dash_and_a_zone_that_is_taken_back_are_read_as_cron_read
     assert entry.status == "maps"
     assert (entry.job["cron"], entry.job["command"][2]) == (cron, command)
     assert "timezone" not in entry.job
+
+
+@pytest.mark.promise("X10")
+@pytest.mark.parametrize(
+    ("line", "job"),
+    [
+        ("HOME=/srv/app\n0 9 * * * date", {"cwd": "/srv/app", "env": {"HOME": "/srv/app"}}),
+        ("RANDOM_DELAY=45\n0 9 * * * date", {"stagger": "45m"}),
+        ("0 9 * * * cat%one%two%", {"stdin": "one\ntwo\n"}),
+        ("0 9 * * * cat%one%%", {"stdin": "one\n\n"}),
+        ("0 9 * * * cat%", {"stdin": ""}),
+    ],
+)
+def test_where_cron_starts_when_and_with_what_input(line, job):
+    [entry] = check(read_crontab(f"{line}\n", "crontab", Names(), system=False), TERMS).entries
+    assert entry.status == "maps", entry.found
+    usual = {"cron": "0 9 * * *", "command": entry.job["command"], "cwd": "~", "catch_up": "skip"}
+    assert entry.job == {**usual, **job}
 
 
 @pytest.mark.promise("X10")
@@ -425,6 +444,17 @@ def test_tasks_of_celery_are_sent_by_its_own_program():
     }
     assert found["add-every-30-seconds"].job["command"][-1] == "--args=[16, 16]"
     assert [found[name].job["every"] for name in ("add-every-30-seconds", "cleanup", "product")] == ["30s", "6h", "5m"]
+
+
+@pytest.mark.promise("X10")
+def test_a_module_that_makes_no_app_of_celery_says_so():
+    text = "beat_schedule = {'a': {'task': 't', 'schedule': 5.0}}\n"
+    [bare] = read_module("celeryconfig.py", text).entries
+    [named] = read_module("tasks.py", f"from celery import Celery\napp = Celery('shop')\n{text}").entries
+    assert [one.notes[0].endswith("if that is your app: the module makes none") for one in (bare, named)] == [
+        True,
+        False,
+    ]
 
 
 def test_a_module_without_a_schedule_is_said_to_have_none():

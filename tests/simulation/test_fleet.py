@@ -12,7 +12,7 @@ from wakeful.kernel.engine import turn
 from wakeful.kernel.engine.admission import Admission
 from wakeful.store.jobs import Jobs
 from wakeful.store.lanes import Lanes, Load
-from wakeful.store.members import Members
+from wakeful.store.nodes import Members
 from wakeful.store.records import NodeRow, NodeState
 
 SEEDS = range(8)

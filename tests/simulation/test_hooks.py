@@ -12,7 +12,7 @@ from tests.simulation.invariants import Broken
 from tests.simulation.world import MEMORY_DISK, PICKY, World, live
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine import ending
-from wakeful.kernel.rules.states import ARROWS
+from wakeful.kernel.rules.outcome import ARROWS
 from wakeful.store.interface import Transaction
 from wakeful.testing import run
 

@@ -19,7 +19,7 @@ from wakeful.kernel.loop.loop import Engine
 from wakeful.kernel.loop.loop_state import News
 from wakeful.kernel.rules import option_reading, parking
 from wakeful.scheduler import core
-from wakeful.store import priorities
+from wakeful.store import alarms
 from wakeful.store.jobs import Jobs
 from wakeful.store.records import JobState
 from wakeful.store.sqlite_session import SqliteSession
@@ -183,8 +183,8 @@ def test_it_finds_a_label_that_cannot_be_read_back(monkeypatch: pytest.MonkeyPat
 def test_it_finds_what_is_due_being_taken_out_of_order(
     monkeypatch: pytest.MonkeyPatch, verb: str, wrong: tuple[str, str]
 ) -> None:
-    ask = getattr(priorities, verb)
-    monkeypatch.setattr(priorities, verb, lambda now, limit: (ask(now, limit)[0].replace(*wrong), (now, limit)))
+    ask = getattr(alarms, verb)
+    monkeypatch.setattr(alarms, verb, lambda now, limit: (ask(now, limit)[0].replace(*wrong), (now, limit)))
     assert "X22: of what is due" in _breaks(CROWDED_SEEDS)
 
 

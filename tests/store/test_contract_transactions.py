@@ -15,13 +15,12 @@ from wakeful.clock import SystemClock
 from wakeful.errors import InvalidJob, SchedulerNotOpen, StoreError
 from wakeful.store import make_store
 from wakeful.store.alerts import Alerts
-from wakeful.store.events import Events
+from wakeful.store.events import Events, Skips
 from wakeful.store.facts import Facts
 from wakeful.store.jobs import Jobs
 from wakeful.store.lanes import Lanes
-from wakeful.store.members import Members
+from wakeful.store.nodes import Members
 from wakeful.store.runs import Runs
-from wakeful.store.skips import Skips
 
 PATIENCE_S = 20
 

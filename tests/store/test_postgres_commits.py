@@ -17,8 +17,7 @@ from wakeful.clock import SystemClock
 from wakeful.errors import StoreRefused, StoreUnreachable
 from wakeful.kernel.context import Context
 from wakeful.kernel.kinds import Kinds
-from wakeful.kernel.loop.loop_state import LoopState
-from wakeful.kernel.loop.store_trouble import release_unknown
+from wakeful.kernel.loop.loop_state import LoopState, release_unknown
 from wakeful.store import make_store, postgres_writer
 from wakeful.store.records import NodeRow
 

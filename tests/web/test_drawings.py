@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from wakeful.kernel.rules.verdict import Verdict
-from wakeful.kernel.views.lately import Lately
+from wakeful.kernel.views.history import Lately
 from wakeful.kernel.views.timeline import Band, Timeline
 from wakeful.store.runs import Ended
 from wakeful.surfaces.web import remembering

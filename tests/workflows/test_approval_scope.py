@@ -133,6 +133,51 @@ def test_an_event_that_was_replaced_after_the_question_and_is_read_after_it_is_n
 
 
 @pytest.mark.promise("K10", "X8")
+def test_a_second_question_of_prepare_is_not_answered_with_the_first():
+    shop = Shop("first", "prepare")
+    with WorkflowTest(shop.workflow()) as test:
+        test.pause()
+        test.publish("bills", 10, message_id="a")
+        test.publish("limits", 50)
+        test.resume()
+        assert question(test) == "Pay all up to 50?"
+        test.approve()
+        assert (shop.done, question(test)) == ([], "Pay 10?")
+        test.approve()
+        assert shop.done == [("Pay a", "test"), ("Tell of a", None)]
+
+
+@pytest.mark.promise("K10", "X8")
+def test_events_that_prepare_had_not_looked_for_when_it_asked_are_not_approved():
+    wants_extras, paid = [], []
+    workflow = Workflow("shop")
+    pay = workflow.consumer("pay", subscribes=["bills", "extras"])
+
+    @pay.prepare
+    async def prepare(ctx, state):
+        bills = await ctx.peek("bills")
+        extras = await ctx.peek("extras") if wants_extras else []
+        chosen = [one.message_id for one in [*bills, *extras]]
+        if bills and ctx.approved_by is None:
+            raise ApprovalNeeded(f"Pay {', '.join(chosen)}?")
+        return Prepared({"bills": [one.id for one in bills], "extras": [one.id for one in extras]}, chosen)
+
+    @pay.mutate
+    async def mutate(ctx, prepared):
+        paid.extend(prepared.data)
+
+    with WorkflowTest(workflow) as test:
+        test.publish("extras", message_id="b")
+        test.publish("bills", message_id="a")
+        assert question(test) == "Pay a?"
+        wants_extras.append(True)
+        test.approve()
+        assert (paid, question(test)) == ([], "Pay a, b?")
+        test.approve()
+        assert paid == ["a", "b"]
+
+
+@pytest.mark.promise("K10", "X8")
 def test_an_approval_of_a_producer_is_of_its_next_call_alone():
     rows, done, errors = [10], [], [BUSY]
     workflow = Workflow("imports")

@@ -122,7 +122,8 @@ def test_wiring_mistakes_are_found_before_anything_runs():
     found = " ".join(mistakes(workflow))
     assert "c.prepare has the wrong arguments: it is called with (ctx, state)." in found
     assert "c has reconcile and no mutate" in found
-    assert "c.next has the wrong arguments: it is called with (ctx, prepared, result)." in found
+    wanted = "(ctx, prepared, result), or (ctx, prepared, result, state)"
+    assert f"c.next has the wrong arguments: it is called with {wanted}." in found
     assert warnings(workflow) == ["No handler publishes the topic orphaned, which c subscribes to."]
 
 

@@ -160,6 +160,48 @@ def test_a_publish_after_the_function_returned_is_refused_and_logged(caplog):
     )
 
 
+@pytest.mark.promise("K15")
+def test_a_publish_after_the_function_returned_that_nobody_awaits_is_logged(caplog):
+    def late(ctx):
+        ctx.publish("mail", message_id="1").close()
+
+    async def poll(ctx, state):
+        asyncio.get_running_loop().call_later(10, late, ctx)
+
+    with WorkflowTest(producing(poll)) as test, caplog.at_level(logging.ERROR):
+        test.advance("1m")
+        assert test.events("mail") == []
+    said = "ctx.publish was called after poll had returned, and did nothing: await every task that uses ctx."
+    assert caplog.messages == [said]
+
+
+@pytest.mark.promise("K15")
+def test_what_a_thread_asks_of_ctx_after_its_plain_function_returned_is_refused_and_logged(caplog):
+    left = []
+
+    def poll(ctx, state):
+        left.append(ctx)
+
+    with WorkflowTest(producing(poll)) as test, caplog.at_level(logging.ERROR):
+        test.advance("1m")
+        with pytest.raises(LogicError, match="after its function had returned"):
+            left[0].publish("mail", message_id="1")
+    assert caplog.messages == ["ctx was used after its function had returned or was cut off, and did nothing."]
+
+
+def test_objects_that_are_called_like_async_functions_are_handlers():
+    class Doubled:
+        async def __call__(self, ctx, prepared):
+            return 2 * len(prepared.reserve["mail"])
+
+    async def next_(ctx, prepared, result):
+        return {"result": result.value}
+
+    with WorkflowTest(consuming(mutate=Doubled(), next=next_)) as test:
+        test.publish("mail")
+        assert test.state("sort") == {"result": 2}
+
+
 @pytest.mark.promise("K9")
 def test_state_that_was_changed_in_place_and_not_returned_fails_the_run():
     async def poll(ctx, state):
@@ -296,8 +338,14 @@ def test_next_is_given_the_state_it_is_about_to_replace():
 def test_next_with_an_argument_that_nobody_gives_is_refused():
     async def next_(ctx, prepared, result, more): ...
 
-    with pytest.raises(InvalidJob, match=r"sort\.next has the wrong arguments: it is called with \(ctx, prepared"):
+    with pytest.raises(InvalidJob, match=r"sort\.next has the wrong arguments: .* or \(ctx, prepared, result, state\)"):
         WorkflowTest(consuming(next=next_))
+
+
+@pytest.mark.parametrize("phase", ["prepare", "mutate", "next"])
+def test_what_does_not_say_which_arguments_it_takes_is_refused(phase):
+    with pytest.raises(InvalidJob, match=rf"sort\.{phase} has the wrong arguments"):
+        WorkflowTest(consuming(**{phase: dict}))
 
 
 @pytest.mark.promise("K9")

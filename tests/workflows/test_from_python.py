@@ -116,7 +116,7 @@ async def test_a_program_settles_what_a_removed_workflow_left_open(room):
         issue = (await scheduler.workflows.get("mailroom"))["issue"]
         assert [one["status"] for one in await scheduler.workflows.events("mailroom")] == ["reserved"]
         await scheduler.workflows.settle("mailroom", issue["run"], "happened")
-        with pytest.raises(NotFound, match="There is no workflow 'mailroom'"):
+        with pytest.raises(NotFound, match="The workflow mailroom was removed"):
             await scheduler.workflows.get("mailroom")
 
 

@@ -250,6 +250,8 @@ async def test_a_person_is_told_that_a_refused_change_most_likely_did_not_happen
         (TimeoutError("too slow"), "transient"),
         (httpx.ConnectError("no route"), "transient"),
         (httpx.ReadTimeout("too slow"), "transient"),
+        (httpx.UnsupportedProtocol("Request URL is missing an 'http://' or 'https://' protocol."), "logic"),
+        (httpx.LocalProtocolError("Illegal header value"), "logic"),
         (answered(503), "transient"),
         (answered(429), "transient"),
         (answered(404), "logic"),
@@ -369,6 +371,7 @@ async def test_an_error_that_no_store_takes_is_of_its_class_all_the_same(room, p
         (OSError(errno.EHOSTUNREACH, "No route to host"), "transient", False),
         (httpx.ConnectError("no route"), "transient", True),
         (httpx.ReadTimeout("too slow"), "transient", False),
+        (httpx.UnsupportedProtocol("no protocol"), "logic", True),
         (KeyError("subject"), "logic", False),
     ],
 )

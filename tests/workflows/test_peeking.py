@@ -68,6 +68,10 @@ def test_peek_reads_on_after_the_id_of_an_event():
         ({"message_id": ["m3", "m240", "unknown"]}, ["m3", "m240"]),
         ({"n": 240}, ["m240"]),
         ({"n": "240"}, []),
+        ({"n": 240.0}, ["m240"]),
+        ({"half": 7}, ["m14"]),
+        ({"half": [7.5, 2**60]}, ["m15"]),
+        ({"half": float("nan")}, []),
         ({"n": [7, 71, 249]}, ["m7", "m71", "m249"]),
         ({"who": 'Zoë "x"', "n": 12}, ["m12"]),
         ({"who": 'Zoë "x"', "n": 13}, []),
@@ -81,7 +85,15 @@ def test_peek_reads_on_after_the_id_of_an_event():
 def test_peek_finds_events_by_message_id_and_by_keys_of_their_payload(where, expected):
     def payload(number):
         deep = {"in": number, "n": 240}
-        return {"deep": deep, "n": number, "who": 'Zoë "x"' if number == 12 else "Ada", "none": None, "yes": True}
+        half = number / 2
+        return {
+            "deep": deep,
+            "n": number,
+            "half": half,
+            "who": 'Zoë "x"' if number == 12 else "Ada",
+            "none": None,
+            "yes": True,
+        }
 
     names, issue = found_by(lambda ctx: ctx.peek("mail", where=where), payload=payload)
     assert (names, issue) == (expected, None)

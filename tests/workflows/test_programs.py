@@ -75,7 +75,9 @@ async def test_nothing_is_reconciled_before_the_program_of_a_mutation_has_ended(
         async def statuses():
             return [one["status"] for one in await scheduler.workflows.events("bank")]
 
-        run = (await until(shown, lambda found: found["working"] is not None))["working"]["run"]
+        found = await until(shown, lambda found: found["working"] is not None)
+        run = found["working"]["run"]
+        assert "A thread or program of it is still at work, and must end first." in found["issue"]["message"]
         with pytest.raises(ScheduleTriggerError, match="a thread or program of it is still at work"):
             await scheduler.workflows.settle("bank", run, "did_not_happen")
         assert till.asked == []

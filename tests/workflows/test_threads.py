@@ -156,6 +156,8 @@ async def test_nothing_of_a_workflow_starts_while_a_thread_of_its_last_run_works
         await scheduler.start()
         found = await until(functools.partial(row, scheduler), lambda found: found.issue == "transient")
         assert found.working_run is not None
+        issue = (await scheduler.workflows.get("bank"))["issue"]
+        assert issue["message"].startswith("Trying again when its thread or program has ended: ")
         await scheduler.transact(lambda tx, context: actions.resume(tx, context, "bank", who="Ada"))
         shown = await scheduler.read(lambda tx: workflow_view(tx, "bank"))
         assert (shown["working"]["run"], shown["status"]) == (calls[0], "running")

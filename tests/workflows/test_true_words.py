@@ -118,6 +118,18 @@ async def test_what_was_approved_while_nothing_runs_is_said_to_be_approved(room)
         assert (room.ledger, (await shown(scheduler))["issue"]) == (["a"], None)
 
 
+@pytest.mark.promise("K16")
+@virtual
+async def test_what_is_just_tried_again_is_said_to_be_tried_now(room):
+    async with room.open() as scheduler:
+        await begin(room, scheduler, prepare=fails(TransientError("busy")))
+        assert (await shown(scheduler))["issue"]["message"] == "Trying again soon: busy."
+        room.act["prepare"] = lambda _: room.sleep("20s")
+        await room.sleep("15s")
+        found = await shown(scheduler)
+        assert (found["status"], found["issue"]["message"]) == ("running", "Trying again now: busy.")
+
+
 @pytest.mark.promise("K13", "K16")
 @pytest.mark.parametrize("stop", ["pause_job", "disable_job"])
 @virtual
@@ -172,6 +184,9 @@ async def test_a_change_about_which_reconcile_is_asked_again_is_not_only_left_to
         await room.sleep("1s")
         seen = await shown(scheduler)
         assert seen["issue"]["message"].endswith(asked)
+        about = await said(scheduler)
+        assert "whether the last change happened (mutate failed: cut)" in about
+        assert "cannot continue" not in about
         coming = {one["name"]: one["next_run_at"] for one in seen["handlers"]}
         assert coming["append"] is not None
         assert coming["poll"] is None

@@ -20,8 +20,7 @@ from wakeful.kernel.rules import option_fields
 from wakeful.references import map_texts, may_refer, references_below, unescaped
 from wakeful.triggers import Cron, Ping, Trigger, settled_zone, zone_name
 from wakeful.triggers.active_hours import hours_of
-from wakeful.triggers.data import refuse_beside, trigger_as_written
-from wakeful.triggers.fields import BESIDE, BY_WORD, OF_PINGS, Rhythm
+from wakeful.triggers.fields import BESIDE, BY_WORD, OF_PINGS, Rhythm, refuse_beside, trigger_as_written
 from wakeful.triggers.worded import Worded
 
 RHYTHMS = tuple(word for word, rhythm in BY_WORD.items() if rhythm.field.flag is not None)

@@ -1,13 +1,18 @@
-"""The schema of `jobs` in `wakeful.yaml`, for editors. `entries` reads the jobs."""
+"""The schema of `jobs` in `wakeful.yaml`, for editors. `entries` reads the jobs.
+
+As a model, for sections whose entries become jobs: the keys that every job of a file takes. Their values are read by
+`config.entries`, as those of `jobs` are.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from pydantic import GetJsonSchemaHandler, RootModel
+from pydantic import GetJsonSchemaHandler, RootModel, WithJsonSchema, create_model
 from pydantic_core import CoreSchema
 
 from wakeful.config.entries import KEYS, forms
+from wakeful.config.models import Section
 from wakeful.fields import Schema
 from wakeful.kernel.rules.option_fields import OPTIONS
 from wakeful.triggers.fields import FIELDS, ZONE
@@ -56,3 +61,19 @@ class Jobs(RootModel[Any]):
     def __get_pydantic_json_schema__(cls, schema: CoreSchema, handler: GetJsonSchemaHandler) -> Any:
         """What `wakeful schema` prints."""
         return {"type": "object", "description": "Jobs by name.", "additionalProperties": job_schema()}
+
+
+OWNED = ("owner",)  # said by the section itself
+
+if TYPE_CHECKING:
+
+    class JobKeys(Section):
+        """A section that takes what a job takes."""
+
+else:
+    JobKeys = create_model(
+        "JobKeys",
+        __base__=Section,
+        __doc__="A section that takes what a job takes.",
+        **{key: (Annotated[Any, WithJsonSchema(key_schema(key))], None) for key in KEYS if key not in OWNED},
+    )

@@ -1,25 +1,71 @@
 """Opening a store for one command, and closing it again in every case.
 
 Reading never creates a store. Commands work on it whether or not a server runs; a running server notices by itself.
+
+Beside it: the zone of times that name none, which is `defaults.timezone` of the configuration beside a store, else the
+system's; and who acts at this terminal.
 """
 
 from __future__ import annotations
 
 import asyncio
+import getpass
 import shlex
-from collections.abc import Awaitable, Callable
-from datetime import UTC, datetime
+from collections.abc import Awaitable, Callable, Iterable
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
+from wakeful import ids
 from wakeful.clock import SystemClock
+from wakeful.console.failures import say_aside
+from wakeful.console.humanize import zone_named, zone_of_trigger
 from wakeful.console.store_location import CONFIG, StoreLocation
-from wakeful.console.zones import usable_zone
-from wakeful.errors import StoreMissing, StoreNotFound
+from wakeful.errors import InvalidSetting, InvalidTrigger, StoreMissing, StoreNotFound
+from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.cluster.nodes import LONE_RUN
+from wakeful.kernel.rules.policy import trigger_of
+from wakeful.kernel.rules.undoing import UNDO_MS
 from wakeful.scheduler import Scheduler
 from wakeful.store.process_identity import unique_name
-from wakeful.triggers import from_ms
+from wakeful.triggers import from_ms, settled_zone, system_zone, zone_name
+
+if TYPE_CHECKING:
+    from wakeful.kernel.model.run import Run
+
+
+def default_zone(place: StoreLocation) -> str:
+    """Its name; InvalidSetting where the configuration gives something else."""
+    try:
+        return settled_zone(zone_name(place.timezone), system_zone())
+    except InvalidTrigger:
+        raise InvalidSetting(
+            f"{place.config}: defaults.timezone must be a time zone such as Europe/Berlin, or local, "
+            f"not {place.timezone!r:.60}."
+        ) from None
+
+
+def usable_zone(place: StoreLocation) -> str:
+    """The same for commands that only look: a mistake in the configuration does not keep anyone from looking."""
+    try:
+        return default_zone(place)
+    except InvalidSetting:
+        return system_zone()
+
+
+def shown_zone(place: StoreLocation) -> tzinfo:
+    """The zone that listings use."""
+    return zone_named(usable_zone(place))
+
+
+async def zones_of_runs(scheduler: Scheduler, runs: Iterable[Run], place: StoreLocation) -> dict[str, tzinfo]:
+    """The zone of each run's job, by the job's id; a removed job keeps the zone it had."""
+    numbers = {parsed[1]: run.job_id for run in runs if (parsed := ids.decode(run.job_id)) is not None}
+    default = shown_zone(place)
+    found = await scheduler.read(lambda tx: tx.jobs.definitions(sorted(numbers)))
+    own = {numbers[number]: zone_of_trigger(trigger_of(job.trigger), default) for number, job in found.items()}
+    return {job_id: own.get(job_id, default) for job_id in numbers.values()}
+
 
 T = TypeVar("T")
 Work = Callable[[Scheduler], Awaitable[T]]
@@ -98,3 +144,23 @@ def _run(place: StoreLocation, work: Work[T], *, create: bool = False, defaults:
             await scheduler.close()
 
     return asyncio.run(visit())
+
+
+def user_name() -> str:
+    """The person at this terminal, as far as the system knows."""
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError, ImportError):
+        return "unknown"
+
+
+def rights_here(scheduler: Scheduler | None = None) -> Rights:
+    """A user who can open the store may do everything. With a scheduler, all of it is recorded as one action."""
+    action = scheduler.server_side.new_action() if scheduler is not None else None
+    return Rights(user_name(), admin_kinds=True, priority=True, via="cli", action=action)
+
+
+def say_undo(action: str | None) -> None:
+    """How what was just done can be undone."""
+    if action is not None:
+        say_aside(f"undo within {UNDO_MS // 60_000} minutes: wakeful undo {action}")

@@ -14,15 +14,18 @@ import logging
 import sys
 from textwrap import indent
 from types import TracebackType
-from typing import IO, TYPE_CHECKING
+from typing import IO, TYPE_CHECKING, Annotated
 
-from wakeful.console.humanize import visible
+import typer
+
+from wakeful.console.humanize import plain, visible
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
     from typing import TypeAlias
 
     ExcInfo: TypeAlias = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
+
 
 CHUNK = 64 * 1024
 
@@ -119,3 +122,17 @@ def log_to(stream: IO[str], form: str | logging.Formatter, times: str | None = N
     handler.addFilter(lambda record: record.name != "wakeful.runs")
     handler.setFormatter(LogFormatter(form, times) if isinstance(form, str) else form)
     logging.basicConfig(level=logging.INFO, handlers=[handler])
+
+
+Yes = Annotated[bool, typer.Option("-y", "--yes", help="Do not ask for confirmation.")]
+
+
+def ask_before(question: str, *, yes: bool) -> None:
+    """End the command unless the answer is yes. Programs are not asked."""
+    if not yes and sys.stdin.isatty():
+        typer.confirm(plain(question), abort=True)
+
+
+def ask_before_final(what: str, *, yes: bool) -> None:
+    """The same before something that cannot be undone."""
+    ask_before(f"{what} It cannot be undone. Go on?", yes=yes)

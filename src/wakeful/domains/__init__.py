@@ -15,7 +15,8 @@ from wakeful import ids
 from wakeful.fields import Field
 from wakeful.kernel.domain import Domain, load
 from wakeful.kernel.engine.alerts import MEANINGS
-from wakeful.kernel.model import explanations, outgoing
+from wakeful.kernel.model import explanations
+from wakeful.kernel.model import run as model
 from wakeful.kernel.rules import undoing
 from wakeful.kernel.views import events, reasons
 from wakeful.store import schema_version, tables
@@ -86,11 +87,11 @@ def declare(domain: Domain) -> Domain:
     ids.PREFIXES.update(domain.id_prefixes.values())
     tables.PRECIOUS.update(dict.fromkeys(domain.precious_tables))
     if domain.run_deliveries is not None:
-        outgoing.SOURCES[domain.name] = domain.run_deliveries
+        model.SOURCES[domain.name] = domain.run_deliveries
     if domain.given_up is not None:
-        outgoing.GIVEN_UP[domain.name] = domain.given_up
+        model.GIVEN_UP[domain.name] = domain.given_up
     if domain.unsent is not None:
-        outgoing.UNSENT[domain.name] = domain.unsent
+        model.UNSENT[domain.name] = domain.unsent
     if domain.migrations is not None:
         schema_version.FOLDERS[domain.name] = domain.migrations
     return domain

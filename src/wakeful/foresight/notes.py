@@ -60,6 +60,7 @@ def notes_of(
     found = [
         *_herds(seen),
         *_never(seen),
+        *_disabled(seen),
         *_outlasting(seen),
         *_full_lanes(seen),
         *_moved_by_clocks(seen),
@@ -106,6 +107,22 @@ def _never(seen: _Seen) -> Iterator[Note]:
             what = f"none of its {counted(missed, 'time')} led to a run"
             text = f"{name} never runs: {what}. Its line under jobs says why; wakeful explain says what holds it."
             yield Note("never", name, first, text)
+
+
+def _disabled(seen: _Seen) -> Iterator[Note]:
+    """Jobs that are switched off on the way because too many of their runs fail."""
+    now = {placed.name: placed.state for placed in seen.tx.slots.jobs()}
+    for placed in seen.jobs:
+        state = now.get(placed.name, placed.state)
+        if not placed.state.enabled or state.enabled or state.ended_at is not None or not state.errors:
+            continue
+        at = state.last_finished_at
+        when = f" at {spoken(at, seen.place)}" if at is not None else ""
+        text = (
+            f"{placed.name} is disabled{when}, after {counted(state.errors, 'error')} in a row, and runs no more. "
+            "Mend what fails, or raise max_errors."
+        )
+        yield Note("never", placed.name, at, text)
 
 
 def _outlasting(seen: _Seen) -> Iterator[Note]:
@@ -165,8 +182,11 @@ def _ending(seen: _Seen) -> Iterator[Note]:
             yield Note("ends", placed.name, until, f"{placed.name} ends {what}. Change until to continue.")
         used = placed.state.slot_runs + (tally.slot_runs if tally is not None else 0)
         if trigger.max_runs is not None and tally is not None and used >= trigger.max_runs > placed.state.slot_runs:
-            what = f"after {counted(trigger.max_runs, 'run')}, as many as it may have"
-            yield Note("ends", placed.name, None, f"{placed.name} ends {what}. Change max_runs to continue.")
+            at = tally.slot_run_at
+            what = (
+                f"at {spoken(at, seen.place)}, with run {trigger.max_runs} of the {trigger.max_runs} that it may have"
+            )
+            yield Note("ends", placed.name, at, f"{placed.name} ends {what}. Change max_runs to continue.")
 
 
 # -- clocks that are moved --------------------------------------------------------------------------------------------

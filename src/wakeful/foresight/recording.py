@@ -54,11 +54,12 @@ OnRun = Callable[[SimulatedRun], None]
 class JobTally:
     """What became of one job."""
 
-    __slots__ = ("longest_wait_ms", "outlasted", "outlasted_at", "runs", "slot_runs")
+    __slots__ = ("longest_wait_ms", "outlasted", "outlasted_at", "runs", "slot_run_at", "slot_runs")
 
     def __init__(self) -> None:
         self.runs = 0
         self.slot_runs = 0
+        self.slot_run_at = 0  # when the last of them started
         self.longest_wait_ms = 0
         self.outlasted = 0  # runs that took longer than the time to the next one
         self.outlasted_at: int | None = None
@@ -148,7 +149,8 @@ class Recorder:
         self._held[run.id] = lanes
         self._open[run.id] = (job, run)
         if run.reason in BY_TIME:
-            self.tally_of(job).slot_runs += 1
+            tally = self.tally_of(job)
+            tally.slot_runs, tally.slot_run_at = tally.slot_runs + 1, tx.now
         if run.reason == "schedule":
             self._count_second(run.due_at // 1000)
 

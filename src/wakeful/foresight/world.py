@@ -11,7 +11,7 @@ from wakeful import clock as clocks
 from wakeful.domains import domains
 from wakeful.foresight.history import NONE, History
 from wakeful.foresight.snapshot import read_spenders
-from wakeful.kernel.engine.claimed import Claimed
+from wakeful.kernel.engine.lines import Claimed
 from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.loop.config import Retention, Tuning
 from wakeful.kernel.rules.outcome import Failed, Noop, Output
@@ -85,14 +85,17 @@ class World(Scheduler):
         history = self.history_of(job_id)
         busy = self._take_item(job_id, run)
         took = self._question.assume.get(run.job, history.expected_ms)
-        begun = 0 if run.started_at is None else max(0, self._clock.now() - (run._row.started_at or 0))  # noqa: SLF001
-        await clocks.sleep(max(0, took - begun) / 1000)
+        await clocks.sleep(max(0, took - self._spent(run._row)) / 1000)  # noqa: SLF001
         if not busy:
             raise Noop("nothing waits")
         output = Output(None, usage=history.usage(busy))
         if run.job in self._question.fail and chance(self._question.seed, run) < self._question.fail[run.job]:
             raise Failed("simulated failure", output)
         return output
+
+    def _spent(self, run: RunRow) -> int:
+        """How long a run has been in progress; one that goes on here began before the simulation."""
+        return 0 if run.started_at is None else max(0, self._clock.now() - run.started_at)
 
     def _take_item(self, job_id: int, run: Run) -> float:
         """How many runs of a job use anything, 0 where this one finds nothing to do.
@@ -141,7 +144,7 @@ class World(Scheduler):
             if state is not None and state.run_id == run.id:
                 job = jobs[run.job_id]
                 await self._store.write(lambda tx, job=job, run=run: self._recorder.claimed(tx, job, run))  # type: ignore[misc]
-                self._engine.start_run(Claimed(job, state, run, job.payload))
+                self._engine.start_run(Claimed(job, state, run, job.payload), self._spent(run))
 
     async def crash(self) -> None:
         """The power is cut: nothing that runs here is heard of again."""

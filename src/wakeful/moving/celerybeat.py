@@ -59,7 +59,11 @@ class _Module:
     def __init__(self, source: str, tree: ast.Module) -> None:
         self._source, self._names = source, Names()
         self._set = [pair for node in _statements(tree) for pair in _settings(node)]
-        self._app = self._called() or source.removesuffix(".py")
+        named = self._called()
+        self._app = named or source.removesuffix(".py")
+        self._where = "in this folder, to your workers"
+        if named is None:
+            self._where += ", if that is your app: the module makes none"
         self._zone = self._setting("timezone", "CELERY_TIMEZONE") or "UTC"
         self._count = 0
         self.is_listed = False  # whether one of its schedules is written as a map
@@ -113,7 +117,7 @@ class _Module:
         if "cron" in when:
             when["timezone"] = self._zone
         command = ["celery", "-A", self._app, "call", task, *_arguments(parts), *_options(parts.get("options"))]
-        notes.insert(0, f"the task is sent by celery -A {self._app} call, in this folder, to your workers")
+        notes.insert(0, f"the task is sent by celery -A {self._app} call, {self._where}")
         return Found(line, name, {**when, "command": command}, tuple(notes))
 
     def _called(self) -> str | None:

@@ -14,7 +14,7 @@ from wakeful.moving.exported import escaped
 from wakeful.moving.found import HEARTBEAT, PROGRAM, SCHEDULE, Found, Reading
 from wakeful.references import map_texts
 from wakeful.triggers import Cron, Once
-from wakeful.triggers.data import trigger_as_written
+from wakeful.triggers.fields import trigger_as_written
 
 _WHEN = ("cron", "every", "interval", "at", "after", "anchor", "start", "until", "stagger")
 WAKE = "wake"

@@ -18,7 +18,8 @@ _SETTING = re.compile(r"""([A-Za-z_]\w*)\s*=\s*(?:"([^"]*)"|'([^']*)'|(.*?))\s*$
 _FIELD = re.compile(r"[0-9A-Za-z*,/~?#L-]+")
 _READ_BY_CRON = re.compile(r"[A-Za-z0-9_-]+")
 _RANDOM = re.compile(r"\d*~\d*")
-SHELL, ZONE, MAIL = "SHELL", "CRON_TZ", "MAILTO"
+_FLAGS = re.compile(r"(?:-[nqs]+\s+)+")
+SHELL, ZONE, MAIL, DELAY = "SHELL", "CRON_TZ", "MAILTO", "RANDOM_DELAY"
 REBOOT = (
     "@reboot is not a time: Wakeful starts nothing with the machine. Start it from a system service, or let one run "
     "wakeful run NAME for a job that is added with --manual"
@@ -114,6 +115,7 @@ def _split(number: int, line: str) -> Line | None:
 
 def _entry(source: str, line: Line, settings: Mapping[str, str], names: Names, *, system: bool) -> Found:
     user, command = line.rest.split(None, 1) if system and len(line.rest.split(None, 1)) == 2 else (None, line.rest)
+    command = _FLAGS.sub("", command, count=1) if command.startswith("-") else command  # BSD: less mail, less log
     name = names.free(name_of_command(command))
     if line.schedule.lower() == "@reboot":
         return refused(source, name, f"{REBOOT} ({command:.80})")
@@ -121,15 +123,16 @@ def _entry(source: str, line: Line, settings: Mapping[str, str], names: Names, *
         return refused(source, name, f"the random minute of {line.schedule!r} has no match: choose one")
     expression = SHORTHANDS.get(line.schedule.lower(), line.schedule)
     shell, given = _input(command)
-    env = {key: value for key, value in settings.items() if key not in (SHELL, ZONE, MAIL)}
+    env = {key: value for key, value in settings.items() if key not in (SHELL, ZONE, MAIL, DELAY)}
     job: dict[str, Any] = {
         "cron": expression,
         "timezone": settings.get(ZONE) or None,
         "command": [settings.get(SHELL) or "/bin/sh", "-c", shell],
-        "cwd": "~",
+        "cwd": settings.get("HOME") or "~",
         "stdin": given,
         "env": env or None,
         "catch_up": "skip",  # cron starts nothing later that it missed
+        "stagger": f"{delay}m" if (delay := settings.get(DELAY, "")).isdecimal() and int(delay) else None,
     }
     return Found(
         source,
@@ -141,9 +144,11 @@ def _entry(source: str, line: Line, settings: Mapping[str, str], names: Names, *
 
 def _input(command: str) -> tuple[str, str | None]:
     r"""The command and what it gets on standard input: an unescaped % ends the one and is a line break in the other."""
-    parts = re.split(r"(?<!\\)%", command)
-    plain = [part.replace("\\%", "%") for part in parts]
-    return plain[0].rstrip() if len(plain) > 1 else plain[0], "\n".join([*plain[1:], ""]) if len(plain) > 1 else None
+    plain, *lines = [part.replace("\\%", "%") for part in re.split(r"(?<!\\)%", command)]
+    if not lines:
+        return plain, None
+    given = "\n".join(lines)
+    return plain.rstrip(), given if not given or given.endswith("\n") else f"{given}\n"
 
 
 def _differences(user: str | None, settings: Mapping[str, str]) -> Iterator[str]:

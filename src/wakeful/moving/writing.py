@@ -53,8 +53,9 @@ def compare_file(batch: Batch, path: Path) -> Batch:
         data = load_tolerant(path)
         there = dict.fromkeys(_section(data, "jobs"))
         for agent, settings in _section(data, "agents").items():
-            schedules = settings.get("schedules") if isinstance(settings, dict) else None
-            there |= dict.fromkeys(f"{agent}.{name}" for name in (schedules if isinstance(schedules, dict) else {}))
+            said = settings if isinstance(settings, dict) else {}
+            own = [*_section(said, "schedules"), *([HEARTBEAT] if HEARTBEAT in said else [])]
+            there |= dict.fromkeys(f"{agent}.{name}" for name in own)
             taken = f"{path} has an agent {agent!r}: add this to its schedules by hand"
             others = [one.found.name for one in batch.entries if one.found.agent == agent]
             there = {**dict.fromkeys(others, taken), **there}

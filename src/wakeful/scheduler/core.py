@@ -23,14 +23,13 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.hooks import Draft
 from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.loop.config import EngineConfig, Retention, Tuning
-from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
 from wakeful.kernel.rules.option_reading import read_labels
 from wakeful.kernel.rules.options import read_options
+from wakeful.kernel.rules.policy import MIN_INTERVAL_MS
 from wakeful.kernel.views.bus import Bus
 from wakeful.scheduler.host import Host
 from wakeful.store import make_store
-from wakeful.store.forks import Home
-from wakeful.store.process_identity import unique_name
+from wakeful.store.process_identity import Home, unique_name
 from wakeful.triggers import system_zone, zone_name
 from wakeful.triggers.durations import interval_ms
 from wakeful.triggers.moments import iso

@@ -17,7 +17,7 @@ from wakeful.scheduler.core import refuse_unset
 from wakeful.scheduler.jobs import JobsApi
 from wakeful.scheduler.signals import StopOnSignals
 from wakeful.services import Service
-from wakeful.store.forks import Home
+from wakeful.store.process_identity import Home
 
 if TYPE_CHECKING:
     from wakeful.errors import StoreGone
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("wakeful")
 STANDBY_S = 1.0  # between two looks whether another process still runs the store
 PATIENCE_S = 30.0  # how long a stop waits for what runs
+MACHINERY_S = 5.0  # of that, for what is no job of anybody, such as a message on its way
 
 
 def _with_context(work: Callable[[Transaction, Context], None], context: Context, tx: Transaction) -> None:
@@ -265,7 +266,7 @@ class Lifecycle(JobsApi):
         self._stopped.set()
 
     async def _wind_down(self, seconds: float) -> int:
-        """Return runs that never started, wait for the others, then cancel what is left; how many were cancelled."""
+        """Return runs that never started, wait for the others, then cancel what is left; how many jobs that cut off."""
         from wakeful.kernel.actions.runs import release_runs
         from wakeful.kernel.loop.handlers import CANCEL_GRACE_S
         from wakeful.kernel.loop.incarnation import leave
@@ -275,9 +276,13 @@ class Lifecycle(JobsApi):
         back = engine.release_unstarted()
         if back:
             await self._store.write(lambda tx: release_runs(tx, engine.context, back))
-        left = 0
-        if not await engine.wait_idle(seconds):
-            left = len(engine.active)
+        first, left = min(seconds, MACHINERY_S), 0
+        idle = await engine.wait_idle(first)
+        if not idle:
+            engine.interrupt_internal()
+            idle = await engine.wait_idle(seconds - first)
+        if not idle:
+            left = engine.others_left()
             engine.interrupt_all()
             await engine.wait_idle(CANCEL_GRACE_S, but_for_threads=True)
         await engine.end()

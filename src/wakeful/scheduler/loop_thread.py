@@ -10,7 +10,7 @@ from collections.abc import Coroutine
 from typing import Any, Generic, TypeVar
 
 from wakeful.errors import SchedulerError, SchedulerForked, SchedulerNotOpen
-from wakeful.store.forks import Home
+from wakeful.store.process_identity import Home
 
 T = TypeVar("T")
 Work = Coroutine[Any, Any, T]

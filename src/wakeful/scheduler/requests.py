@@ -16,7 +16,7 @@ from wakeful.kernel.actions.authorized import ALWAYS, Changed, Condition, WriteT
 from wakeful.kernel.actions.drafts import NewJob, check_note
 from wakeful.kernel.actions.idempotency import IdempotentRequest, run_idempotent
 from wakeful.kernel.actions.selections import BulkResult, JobSelection
-from wakeful.kernel.engine.proposed import MCP
+from wakeful.kernel.engine.ending import MCP
 from wakeful.kernel.hooks import Showing
 from wakeful.kernel.model.job import Job, job_views
 from wakeful.kernel.model.run import Run, run_views

@@ -15,17 +15,15 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 from wakeful.store.access import Access
 from wakeful.store.actions import Actions
 from wakeful.store.alerts import Alerts
-from wakeful.store.events import Events
+from wakeful.store.events import Events, Skips
 from wakeful.store.facts import Facts
 from wakeful.store.gauges import Gauges
 from wakeful.store.jobs import Jobs
 from wakeful.store.lanes import Lanes
-from wakeful.store.members import Members
-from wakeful.store.nodes import Nodes
+from wakeful.store.nodes import Members, Nodes
 from wakeful.store.reports import Reports
 from wakeful.store.rows import Verbs
 from wakeful.store.runs import Runs
-from wakeful.store.skips import Skips
 from wakeful.store.slots import Slots
 from wakeful.store.stretches import Stretches
 from wakeful.store.tables import Tables

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from operator import itemgetter
 from typing import TYPE_CHECKING
 
-from wakeful.store import priorities
+from wakeful.store import alarms
 from wakeful.store.alarms import LOOK_AGAIN_MS, NEAR_MS, Alarms
 from wakeful.store.listing import BOTH, DECLARED, JOINED, STATUS_SQL, JobFilter, Listing, pair_of, shown
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, JobDef, JobState
@@ -38,7 +38,7 @@ class Jobs(Alarms, Listing):
 
     def overdue(self, now: int, hidden: Sequence[str] = ()) -> int:
         """How many jobs are due and not yet handled by the engine, without hidden kinds."""
-        found = int(self._session.rows(priorities.OVERDUE, (now,))[0][0])
+        found = int(self._session.rows(alarms.OVERDUE, (now,))[0][0])
         for kind in hidden:
             sql = f"SELECT count(*) FROM {JOINED} WHERE j.kind = ? AND s.due_at <= ?"
             found -= self._count(sql, kind, now)
@@ -225,7 +225,7 @@ class Jobs(Alarms, Listing):
 
     def oldest_alarm(self) -> int | None:
         """The first alarm that is set, however long its time is past."""
-        found = [due_at for _, due_at in self._session.rows(*priorities.first_alarms(None)) if due_at is not None]
+        found = [due_at for _, due_at in self._session.rows(*alarms.first_alarms(None)) if due_at is not None]
         return min(found, default=None)
 
     def has_kind(self, kind: str) -> bool:
@@ -248,7 +248,7 @@ class Jobs(Alarms, Listing):
 
     def parked_on(self, key: str, since: int, limit: int) -> list[tuple[JobDef, JobState]]:
         """Jobs that have waited for `key` since that time or longer, in the order in which they go."""
-        ask = priorities.parked_alone if self._session.exclusive else priorities.parked_shared
+        ask = alarms.parked_alone if self._session.exclusive else alarms.parked_shared
         return [pair_of(row) for row in self._session.rows(*ask(BOTH, key, since, limit))]
 
     def chain(self, upstream: str, job_id: int, on_end: str) -> None:

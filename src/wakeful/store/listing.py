@@ -40,6 +40,7 @@ class JobFilter(NamedTuple):
     contains: str | None = None  # in the name; letters of ASCII in either case
     hidden: tuple[str, ...] = ()  # kinds that are left out unless one is requested by name
     owned: Owned | None = None  # only those that a caller may see
+    requested: bool = False  # only those that their owner made over MCP
 
 
 #: How the last run of a job ended that is over, but not done.
@@ -290,6 +291,8 @@ def _by_columns(wanted: JobFilter) -> Iterator[tuple[str, Any]]:
     if wanted.owned is not None:
         condition, values = wanted.owned.condition("j")
         yield condition, tuple(values)
+    if wanted.requested:
+        yield "j.id IN (SELECT job_id FROM proposals)", ()
     if wanted.status is not None:
         yield STATUS_SQL[wanted.status], ()
     if wanted.enabled is not None:

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import psycopg
 
 from wakeful.clock import SharedClock, VirtualClock
-from wakeful.store.forks import Home
 from wakeful.store.interface import Transaction
 from wakeful.store.nodes import LEASE_MS
 from wakeful.store.postgres_address import Address
@@ -25,7 +24,7 @@ from wakeful.store.postgres_errors import POOLED, explain, lost
 from wakeful.store.postgres_listener import Listener
 from wakeful.store.postgres_session import PostgresSession, Types
 from wakeful.store.postgres_writer import PostgresWriter
-from wakeful.store.process_identity import is_dead
+from wakeful.store.process_identity import Home, is_dead
 from wakeful.store.writer import Item, WriterThread, WrittenStore
 
 if TYPE_CHECKING:

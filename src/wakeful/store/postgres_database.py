@@ -17,12 +17,11 @@ from psycopg.types.numeric import Int8Dumper
 
 from wakeful.clock import SharedClock
 from wakeful.errors import StoreMissing, StoreUnusable
-from wakeful.store.forks import forget, on_fork
 from wakeful.store.nodes import LEASE_MS, Nodes
 from wakeful.store.postgres_address import Address
 from wakeful.store.postgres_errors import explain
 from wakeful.store.postgres_session import LOCK_SPACE, PostgresSession, Types, lock_number
-from wakeful.store.process_identity import is_dead
+from wakeful.store.process_identity import forget, is_dead, on_fork
 from wakeful.store.schema_version import (
     DOMAINS_KEY,
     OLDEST_KEY,

@@ -15,7 +15,7 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from wakeful.store.priorities import first_below
+from wakeful.store.alarms import first_below
 from wakeful.store.session import OldTransaction
 
 if TYPE_CHECKING:

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, TypeVar
 
 from wakeful import clock as clocks
 from wakeful.errors import InvalidJob, SchedulerError, SchedulerNotOpen, StoreGone, StoreLocked
-from wakeful.store.forks import Home
 from wakeful.store.interface import Transaction
+from wakeful.store.process_identity import Home
 from wakeful.store.sqlite_file import (
     MEMORY,
     EngineLock,
+    OpenFiles,
     check_file,
     connect,
     engine_holder,
@@ -31,7 +32,6 @@ from wakeful.store.sqlite_file import (
     path_of,
     schema_version,
 )
-from wakeful.store.sqlite_files import OpenFiles
 from wakeful.store.sqlite_session import SqliteSession
 from wakeful.store.upgrade_backups import back_up
 from wakeful.store.wake_socket import WakeSocket, notify

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from wakeful import clock as clocks
 from wakeful.private_files import FILE_MODE
-from wakeful.store.forks import on_fork
+from wakeful.store.process_identity import on_fork
 
 log = logging.getLogger("wakeful.store")
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from wakeful import clock as clocks
 from wakeful.errors import SchedulerNotOpen
-from wakeful.store.forks import Home
+from wakeful.store.process_identity import Home
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock

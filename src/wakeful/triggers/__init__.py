@@ -7,13 +7,12 @@
 from __future__ import annotations
 
 from wakeful.triggers.active_hours import ActiveHours
-from wakeful.triggers.after import After
 from wakeful.triggers.base import TimedTrigger, Trigger
 from wakeful.triggers.cron import Cron
-from wakeful.triggers.data import trigger_from_data
 from wakeful.triggers.durations import format_interval, interval_ms, parse_interval
 from wakeful.triggers.every import Every
-from wakeful.triggers.external import Chat, Manual, Webhook
+from wakeful.triggers.external import After, Chat, Manual, Webhook
+from wakeful.triggers.fields import trigger_from_data
 from wakeful.triggers.interval import Interval
 from wakeful.triggers.moments import from_ms, iso, read_moment, to_ms
 from wakeful.triggers.once import Once

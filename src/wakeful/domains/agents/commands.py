@@ -8,15 +8,13 @@ from typing import Annotated, Any
 import typer
 
 from wakeful.clock import sleep
-from wakeful.console.caller import rights_here, say_undo
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.following import again_at, held_up, waits_long
 from wakeful.console.humanize import ago, ahead, count, stamp
-from wakeful.console.opening import change, now_ms, read, server_of
+from wakeful.console.opening import change, now_ms, read, rights_here, say_undo, server_of, shown_zone, usable_zone
 from wakeful.console.output import say, say_text
 from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Cell, Column, Json, print_facts, print_json, print_table
-from wakeful.console.zones import shown_zone, usable_zone
 from wakeful.domains.agents.belongings.moving import move_all, orphaned
 from wakeful.domains.agents.limits.commands import limits
 from wakeful.domains.agents.pausing import Acted, pause_agent, resume_agent

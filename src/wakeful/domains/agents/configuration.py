@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, RootModel, model_serializer
 
-from wakeful.config.job_keys import JobKeys
+from wakeful.config.job_schema import JobKeys
 from wakeful.config.models import Duration, Section, WebAddress
 from wakeful.domains.agents import SessionSettings, install
 from wakeful.domains.agents.inbound.configuration import Chat, Trust, Untrusted, Webhook, as_section

@@ -22,7 +22,7 @@ from wakeful.domains.agents.runners.spec import limited_as
 from wakeful.domains.agents.senders.feeding import is_fed
 from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.agents.work import item_text
-from wakeful.kernel.model import outgoing
+from wakeful.kernel.model import run as model
 from wakeful.triggers.active_hours import ActiveHours
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ def _delivery(subject: Subject, _: dict[str, Any]) -> list[str]:
         return []
     if outcome in UNSENT:
         return [f"Its reply was not sent: {UNSENT[outcome]}."]
-    sent = [one for source in outgoing.SOURCES.values() for one in source(subject.tx, [run.id]).get(run.id, [])]
+    sent = [one for source in model.SOURCES.values() for one in source(subject.tx, [run.id]).get(run.id, [])]
     if not sent:
         return ["Its reply was not sent: there is no connector."]
     return [f"Its reply is {one['id']} to {one['connector'] or 'no connector yet'}: {_state(one)}." for one in sent]

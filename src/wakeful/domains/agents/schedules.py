@@ -285,7 +285,8 @@ def _lanes(known: dict[str, int], task: Task) -> dict[str, int]:
 def remove(tx: Transaction, context: Context, slug: str, terms: WriteTerms) -> str | None:
     """Remove the schedule; a run in progress finishes, and its history stays. The action by which it is restored."""
     job, _ = _own(tx, slug, terms.rights)
-    return authorized.remove_job(tx, context, ids.job_text(job.id), terms)
+    allowed = _for_agents(terms) if job.kind == AGENT else terms
+    return authorized.remove_job(tx, context, ids.job_text(job.id), allowed)
 
 
 def start(tx: Transaction, context: Context, slug: str, rights: Rights) -> tuple[str, str | None]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from wakeful.errors import InvalidTrigger, SchedulerError, TooOften
-from wakeful.kernel.rules.limits import limit_words
+from wakeful.kernel.rules.policy import limit_words
 from wakeful.triggers import Trigger, iso, trigger_from_data
 from wakeful.triggers.durations import interval_ms
 from wakeful.triggers.fields import BESIDE, RHYTHMS

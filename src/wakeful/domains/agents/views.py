@@ -16,11 +16,11 @@ from wakeful.domains.agents.runners.spec import limited_as, passed_names
 from wakeful.domains.agents.self_scheduling.bounds import bounds_of
 from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.agents.wakes import find_agent
-from wakeful.kernel.engine.proposed import MCP
+from wakeful.kernel.engine.ending import MCP
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.views.cut_off import cut_off_runs
 from wakeful.store.listing import JobFilter, status_at_rest, status_of
-from wakeful.store.proposals import Proposals
+from wakeful.store.owners import Proposals
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:

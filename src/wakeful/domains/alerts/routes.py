@@ -13,11 +13,10 @@ from wakeful.domains.alerts.settings import snooze
 from wakeful.errors import AlertNotFound
 from wakeful.kernel.actions.recording import origin_of
 from wakeful.kernel.views.records import Alert, alert_views
-from wakeful.routing.auth import Operator, Viewer
+from wakeful.routing.auth import Allowed, Operator, Viewer
 from wakeful.routing.idempotency import answer, respond, undoable
 from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, id_page
 from wakeful.routing.problems import answers
-from wakeful.routing.rights import Allowed
 from wakeful.routing.wiring import Sched
 from wakeful.store.interface import Transaction
 

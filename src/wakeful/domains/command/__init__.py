@@ -118,6 +118,6 @@ domain = Domain(
             finish="wakeful.domains.command.fields:finish",
         ),
     ),
-    obstacles={COMMAND: "wakeful.domains.command.lookup:obstacles_of_payload"},
+    obstacles={COMMAND: "wakeful.domains.command.launch:obstacles_of_payload"},
     run_here={COMMAND: "wakeful.console.running_here:adopt_what_it_refers_to"},
 )

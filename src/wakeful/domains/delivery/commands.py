@@ -8,14 +8,12 @@ from typing import Annotated, Any
 
 import typer
 
-from wakeful.console.confirming import ask_before_final
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.humanize import ago, count, moment_words
-from wakeful.console.opening import change, now_ms, read, server_of
-from wakeful.console.output import say, say_text
+from wakeful.console.opening import change, now_ms, read, server_of, shown_zone
+from wakeful.console.output import ask_before_final, say, say_text
 from wakeful.console.store_location import ConfigFile, Db, StoreLocation, chosen, nearest_config
 from wakeful.console.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
-from wakeful.console.zones import shown_zone
 from wakeful.domains.delivery import outbox
 from wakeful.domains.delivery.chat import commands as chat_commands
 from wakeful.domains.delivery.outbox import STATUSES

@@ -90,6 +90,28 @@ class Receiving(Connector, Protocol):
         """The engine is about to stop."""
 
 
+class Arrived:
+    """How many parts of a message have arrived, of messages that are tried again: they go on where they stopped."""
+
+    MOST = 200  # messages
+
+    def __init__(self) -> None:
+        self._parts: dict[str, int] = {}
+
+    def of(self, message: str) -> int:
+        return self._parts.get(message, 0)
+
+    def note(self, message: str, parts: int) -> None:
+        """One more has, also if whoever sent it was given up."""
+        parts = max(parts, self._parts.pop(message, 0))
+        while len(self._parts) >= self.MOST:
+            self._parts.pop(next(iter(self._parts)))
+        self._parts[message] = parts
+
+    def forget(self, message: str) -> None:
+        self._parts.pop(message, None)
+
+
 THREADS = 4  # that a connector may keep busy: each call that does not return takes one away
 
 

@@ -24,7 +24,7 @@ from wakeful.errors import ConnectorNotFound, InvalidSetting
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.actions.jobs import add_jobs
 from wakeful.kernel.engine.alerts import close_alert
-from wakeful.kernel.model.outgoing import check_message
+from wakeful.kernel.model.run import check_message
 from wakeful.kernel.rules.option_reading import NAME
 from wakeful.triggers import Interval
 

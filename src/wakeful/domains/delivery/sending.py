@@ -76,7 +76,7 @@ class Sender:
         self._find = find
 
     async def __call__(self, run: Run) -> dict[str, int]:
-        """Send due messages, oldest first, until none is left or the budget is used up."""
+        """Send due messages, oldest first, until none is left, the budget is used up, or the scheduler stops."""
         name = str(run.payload["connector"])
         connector = self._find(name)
         if connector is None:  # unregistered since it was claimed
@@ -88,7 +88,7 @@ class Sender:
             connector = self._find(name) or connector  # it may have been changed since
             tried, ms = await attempt(connector, message_of(taken.row), clock.boot)
             sent, failed = sent + tried.ok, failed + (not tried.ok)
-            more = clock.boot() - begun < BUDGET_MS and self._find(name) is not None
+            more = clock.boot() - begun < BUDGET_MS and self._find(name) is not None and self._scheduler.is_running()
             taken = await self._scheduler.transact(_step(name, taken, tried, ms, more=more))
         if not sent and not failed:
             raise Noop("nothing is due")

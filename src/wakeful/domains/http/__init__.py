@@ -97,7 +97,7 @@ domain = Domain(
     section="server.outbound",
     settings="wakeful.domains.http.configuration:Outbound",
     install="wakeful.domains.http.configuration:install_configured",
-    obstacles={HTTP: "wakeful.domains.http.oddities:oddities"},
+    obstacles={HTTP: "wakeful.domains.http.guarding:oddities"},
     run_here={HTTP: "wakeful.domains.http.configuration:prepare_here"},
 )
 

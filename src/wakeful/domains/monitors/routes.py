@@ -22,11 +22,10 @@ from wakeful.domains.monitors.tables import Monitors
 from wakeful.kernel.actions.authorization import own_job
 from wakeful.kernel.actions.recording import note, origin_of
 from wakeful.routing.addresses import JobRef
-from wakeful.routing.auth import Gate, address_of
-from wakeful.routing.job_answers import answer_job
+from wakeful.routing.auth import Allowed, Editor, Gate, address_of
 from wakeful.routing.models import JobOut
 from wakeful.routing.problems import ApiError, answers
-from wakeful.routing.rights import Allowed, Editor
+from wakeful.routing.rendering import answer_job
 from wakeful.routing.wiring import Sched, Settings
 from wakeful.scheduler import Scheduler
 

@@ -20,7 +20,7 @@ from wakeful.domains.workflows.steps.people import settle_step
 from wakeful.domains.workflows.steps.places import STEPS
 from wakeful.domains.workflows.tables import Action, HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.domains.workflows.topics.tables import Topics
-from wakeful.domains.workflows.words import answer_commands, asks_itself, issue_words
+from wakeful.domains.workflows.words import ONCE_ENDED, answer_commands, asks_itself, issue_words
 from wakeful.domains.workflows.working import still_works
 from wakeful.errors import InvalidJob, ScheduleTriggerError
 from wakeful.kernel.actions import runs as run_actions
@@ -74,8 +74,9 @@ def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[s
         raise ScheduleTriggerError(message, {**about, "reason": "paused"})
     if row.issue is not None:
         words = issue_words(
-            row.issue, row.issue_handler, row.issue_message, halted=halted_job(tx, row), asks=asks_itself(row)
-        )
+            row.issue, row.issue_handler, row.issue_message, halted=halted_job(tx, row), asks=asks_itself(row),
+            again=ONCE_ENDED if still_works(tx, row) else "soon",
+        )  # fmt: skip
         message = f"{name} cannot run. {words}"
         message = f"{message.rstrip('.')} (wakeful workflow show {name})."
         raise ScheduleTriggerError(message, {**about, "reason": row.issue})

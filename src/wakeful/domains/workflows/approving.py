@@ -124,8 +124,12 @@ class Seen:
         self._revised = max([self._revised, *(event.revision for event in events)])
 
     def approved_by(self) -> str | None:
-        """Who approved what prepare is about to choose, as far as it has looked."""
-        if self._entry is None or not (PREPARED in self._about or self._is_same_so_far()):
+        """Who approved what prepare is about to choose, as far as it has looked.
+
+        Nobody has, once it has looked further than when it asked: what it asks then is another question.
+        """
+        has_seen = len(self._peeks) <= len(self._about.get(SEEN, ()))
+        if self._entry is None or not (PREPARED in self._about or (has_seen and self._is_same_so_far())):
             return None
         self.used = True
         return str(self._entry["by"])

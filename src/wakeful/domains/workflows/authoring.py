@@ -216,7 +216,10 @@ Handler = Producer | Consumer | StepHandler
 @functools.lru_cache(maxsize=256)  # looked at with every run
 def asks_for_state(function: Function) -> bool:
     """Whether `next` has an argument for the state beside the three that it always gets."""
-    return "state" in list(inspect.signature(function).parameters)[NEXT_ARGUMENTS:]
+    try:
+        return "state" in list(inspect.signature(function).parameters)[NEXT_ARGUMENTS:]
+    except ValueError:  # a class of C code does not say what it takes
+        return False
 
 
 def with_state(function: Function, state: Any) -> Function:

@@ -8,14 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful import clock
-from wakeful.console.caller import rights_here, say_undo
 from wakeful.console.failures import say_note
 from wakeful.console.humanize import ago, ahead, count, moment_words
-from wakeful.console.opening import change, now_ms, read
+from wakeful.console.opening import change, now_ms, read, rights_here, say_undo, shown_zone
 from wakeful.console.output import say, say_text
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Column, Json, print_facts, print_json, print_table
-from wakeful.console.zones import shown_zone
 from wakeful.domains.workflows import actions, views
 from wakeful.domains.workflows.draining import drain as drain_workflow
 from wakeful.domains.workflows.fixes.tables import Fixes

@@ -104,7 +104,8 @@ def _cannot_go_on(subject: Subject, workflow: WorkflowRow, who: str) -> str:
         workflow.issue or "internal", workflow.issue_handler, workflow.issue_message,
         halted=halted_job(subject.tx, workflow), asks=asks_itself(workflow),
     )  # fmt: skip
-    return f"{who} cannot continue: {words.rstrip('.')} (wakeful workflow show {workflow.name})."
+    said = f"{words.rstrip('.')} (wakeful workflow show {workflow.name})."
+    return said if asks_itself(workflow) else f"{who} cannot continue: {said}"
 
 
 def _run(workflow: WorkflowRow) -> str:

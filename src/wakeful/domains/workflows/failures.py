@@ -41,6 +41,8 @@ TRANSPORT = frozenset(
         ("aiohttp", "ClientPayloadError"),
     }
 )
+#: Those of them that say that the request itself is wrong: sent again, it would be no other.
+UNSENDABLE = frozenset({("httpx", "UnsupportedProtocol"), ("httpx", "LocalProtocolError")})
 #: Errors of the network for which Python has no class of its own: no way to the other side.
 NO_WAY = (errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH)
 #: Those of them that say that the other side was never reached.
@@ -49,6 +51,7 @@ UNREACHED = frozenset(
         ("httpx", "ConnectError"),
         ("httpx", "ConnectTimeout"),
         ("httpx", "PoolTimeout"),
+        ("httpx", "UnsupportedProtocol"),
         ("requests", "ConnectTimeout"),
         ("aiohttp", "ClientConnectorError"),
     }
@@ -171,7 +174,9 @@ def _is_away(error: BaseException) -> bool:
     cause = _reason(error)
     if isinstance(cause, ConnectionError | TimeoutError | socket.gaierror | ssl.SSLEOFError | ssl.SSLZeroReturnError):
         return True
-    return (isinstance(cause, OSError) and cause.errno in NO_WAY) or _is_one_of(cause, TRANSPORT)
+    if isinstance(cause, OSError) and cause.errno in NO_WAY:
+        return True
+    return _is_one_of(cause, TRANSPORT) and not _is_one_of(cause, UNSENDABLE)
 
 
 def _reason(error: BaseException) -> BaseException:

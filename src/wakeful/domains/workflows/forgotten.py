@@ -91,6 +91,8 @@ class _Call(NamedTuple):
 class _Begins(Protocol):
     begun: Begun
 
+    def late(self, what: str) -> Exception | None: ...
+
 
 S = TypeVar("S", bound=_Begins)
 
@@ -102,6 +104,7 @@ def awaited(
 
     @functools.wraps(method)
     def begin(self: S, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        self.late(method.__name__)  # nobody may await it
         return self.begun.add(method.__name__, method(self, *args, **kwargs), sys._getframe(1))  # noqa: SLF001 - a line for the message
 
     return begin

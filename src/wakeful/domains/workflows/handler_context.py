@@ -75,6 +75,7 @@ class HandlerContext(Context):
         self.has_called = False  # whether a `ctx.call` has ended well
         self.cut_call: TimeoutError | None = None  # one was cancelled before it had ended
         self._ended = False  # its function has returned
+        self._said_late = set[str]()  # what the log has about the time after that
         self._label = handler.name if phase in ("producer", "steps") else f"{phase} of {handler.name}"
         self.begun = Begun()
         self.state = state
@@ -284,17 +285,24 @@ class HandlerContext(Context):
 
     def _permit(self, what: str) -> None:
         self.begun.enter(what)
-        if self._ended:
-            message = (
-                f"ctx.{what} was called after {self._label} had returned, and did nothing: await every task that uses "
-                "ctx."
-            )
-            self.log.error(message)
-            raise LogicError(message)
+        if (late := self.late(what)) is not None:
+            raise late
         if what not in PERMITTED[self._phase]:
             may = " and ".join(f"ctx.{name}" for name in sorted(PERMITTED[self._phase]))
             where = {"producer": "a producer", "steps": "a handler with steps"}.get(self._phase, self._phase)
             self._refuse(f"ctx.{what} is not allowed in {where}, which may use {may}.")
+
+    def late(self, what: str) -> LogicError | None:
+        """What to raise, and the log has it too, where the function has ended; None before."""
+        if not self._ended:
+            return None
+        message = (
+            f"ctx.{what} was called after {self._label} had returned, and did nothing: await every task that uses ctx."
+        )
+        if message not in self._said_late:
+            self._said_late.add(message)
+            self.log.error(message)
+        return LogicError(message)
 
     def _refuse(self, message: str) -> NoReturn:
         error = LogicError(message)

@@ -34,8 +34,11 @@ def find_known(tx: Transaction, name: str) -> WorkflowRow:
 
 def is_found(name: str, row: WorkflowRow | None) -> WorkflowRow:
     """The row, or NotFound where there is none or the workflow was removed."""
-    if row is None or row.removed_at is not None:
+    if row is None:
         message = f"There is no workflow {name!r:.80}: wakeful workflow list shows what there is."
+        raise NotFound(message)
+    if row.removed_at is not None:
+        message = f"The workflow {name} was removed: list it in wakeful.yaml and apply that to use it again."
         raise NotFound(message)
     return row
 

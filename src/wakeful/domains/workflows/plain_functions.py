@@ -28,20 +28,22 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-CUT_OFF = "ctx was used after its function had been cut off, and did nothing."
+LATE = "ctx was used after its function had returned or was cut off, and did nothing."
 
 
 def called(function: Function, ctx: HandlerContext, given: tuple[Any, ...], work: Work) -> Awaitable[Any]:
     """A call of a handler's function, which may be a plain one."""
-    if _is_async(function):
+    if is_async(function):
         call: Awaitable[Any] = function(ctx, *given)
         return call
     return _in_thread(function, ctx, given, work)
 
 
 @functools.lru_cache(maxsize=1_000)
-def _is_async(function: Function) -> bool:
-    return inspect.iscoroutinefunction(function)
+def is_async(function: Function) -> bool:
+    """Whether a call of it must be awaited: an async function, or an object of a class that can be called so."""
+    of_object = None if isinstance(function, type) else getattr(function, "__call__", None)  # noqa: B004 - its kind is asked
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(of_object)
 
 
 class _End(NamedTuple):
@@ -63,14 +65,15 @@ class _Request(NamedTuple):
         except Exception as error:  # noqa: BLE001 - it belongs to the function
             self.reply.set_exception(error)
         except BaseException:
-            self.reply.set_exception(LogicError(CUT_OFF))
+            self.reply.set_exception(LogicError(LATE))
             raise
 
 
 class _Channel:
     """Between the thread of a function and the event loop."""
 
-    def __init__(self, *, inline: bool) -> None:
+    def __init__(self, ctx: HandlerContext, *, inline: bool) -> None:
+        self._ctx = ctx
         self._loop = asyncio.get_running_loop()
         self._inline = inline
         self._blocking: queue.SimpleQueue[_Request | _End] = queue.SimpleQueue()
@@ -90,9 +93,12 @@ class _Channel:
         """From the thread: have this awaited on the loop; what comes of it."""
         reply: Future[Any] = Future()
         with self._lock:
-            if self._closed:
-                raise LogicError(CUT_OFF)
-            self._open.add(reply)
+            is_late = self._closed
+            if not is_late:
+                self._open.add(reply)
+        if is_late:
+            self._ctx.log.error(LATE)
+            raise LogicError(LATE)
         self.send(_Request(begin, reply))
         try:
             return reply.result()
@@ -109,11 +115,11 @@ class _Channel:
             self._closed = True
             unanswered = [reply for reply in self._open if not reply.done()]
         for reply in unanswered:
-            reply.set_exception(LogicError(CUT_OFF))
+            reply.set_exception(LogicError(LATE))
 
 
 async def _in_thread(function: Callable[..., Any], ctx: HandlerContext, given: tuple[Any, ...], work: Work) -> Any:
-    channel = _Channel(inline=work.inline)
+    channel = _Channel(ctx, inline=work.inline)
     context = contextvars.copy_context()
 
     def run() -> _End:

@@ -22,6 +22,7 @@ from wakeful.domains.workflows.turns.rounds import WORKERS
 from wakeful.domains.workflows.versions.on_nodes import is_on_no_node, version_words
 from wakeful.domains.workflows.words import (
     ACTIONS,
+    ONCE_ENDED,
     SWITCHED_OFF,
     activity_words,
     asks_itself,
@@ -66,10 +67,12 @@ def workflow_view(
         if not is_place(handler.name)
     ]
     counts = tx.of(Tasks).counts(name)
-    open_runs = {ids.run_text(attempt.id) for attempt in in_progress(tx, name)}
+    attempts = in_progress(tx, name)
+    open_runs = {ids.run_text(attempt.id) for attempt in attempts}
     cut_off = open_runs & set(map(ids.run_text, cut_off_runs(tx, seen))) if open_runs else set[str]()
     works = still_works(tx, row)
     active = bool(open_runs - cut_off) or works
+    is_tried = active and any(attempt.handler == row.issue_handler for attempt in attempts)
     triggers = [trigger_of(jobs[one.job_id][0].trigger) for one in handlers if one.type == "producer" and one.job_id]
     starts = [jobs[one.job_id][1].next_at for one in handlers if one.type == "producer" and one.job_id]
     coming = min((at for at in starts if at is not None and at > tx.now), default=None)
@@ -81,7 +84,7 @@ def workflow_view(
             paused=bool(row.paused), issue=row.issue, active=active, failures=row.failures, halted=halted is not None
         ),
         "cut_off": bool(cut_off),
-        "issue": _issue_view(tx, row, halted),
+        "issue": _issue_view(tx, row, halted, again=ONCE_ENDED if works else "now" if is_tried else "soon"),
         "schedule": schedule_words(triggers, None if waits else next_in, loaded=bool(row.version))
         if row.removed_at is None
         else "Removed: nothing of it runs.",
@@ -146,7 +149,9 @@ def _as_switched_off(
     return row
 
 
-def _issue_view(tx: Transaction, row: WorkflowRow, halted: tuple[str, str] | None) -> dict[str, Any] | None:
+def _issue_view(
+    tx: Transaction, row: WorkflowRow, halted: tuple[str, str] | None, *, again: str
+) -> dict[str, Any] | None:
     is_paused = bool(row.paused) and row.issue in (None, "transient")  # then resuming it is all there is to do
     kind = "paused" if is_paused else row.issue
     if kind is None:
@@ -160,7 +165,7 @@ def _issue_view(tx: Transaction, row: WorkflowRow, halted: tuple[str, str] | Non
         "kind": {"load": "internal", "no_code": "internal", SWITCHED_OFF: "paused"}.get(kind, kind),
         "handler": handler,
         "run": ids.run_text(row.issue_run) if row.issue is not None and row.issue_run is not None else None,
-        "message": issue_words(kind, handler, message, fix, halted, asks=asks_itself(row)),
+        "message": issue_words(kind, handler, message, fix, halted, asks=asks_itself(row), again=again),
         "actions": _actions(kind, fix, halted),
         "likely": likely_verdict(attempt) if attempt is not None else None,
         "change": _change_view(attempt) if attempt is not None and attempt.prepared is not None else None,

@@ -71,7 +71,7 @@ def _of_handler(handler: Handler) -> list[str]:
         elif not _takes(with_state(function, None) if name == "next" else function, count):
             wanted = {
                 "steps": "(ctx, event)",
-                "next": "(ctx, prepared, result)",
+                "next": "(ctx, prepared, result), or (ctx, prepared, result, state)",
                 "mutate": "(ctx, prepared)",
                 "reconcile": "(ctx, prepared)",
             }
@@ -87,6 +87,6 @@ def _of_handler(handler: Handler) -> list[str]:
 def _takes(function: object, count: int) -> bool:
     try:
         inspect.signature(function).bind(*[None] * count)  # type: ignore[arg-type]
-    except TypeError:
+    except (TypeError, ValueError):  # a class of C code does not say what it takes
         return False
     return True

@@ -14,6 +14,7 @@ from wakeful.triggers import Trigger
 RUNNING, IDLE, NEEDS_ATTENTION, STOPPED = "running", "idle", "needs_attention", "stopped"
 SHOWN = {RUNNING: "Running", IDLE: "Idle", NEEDS_ATTENTION: "Needs attention", STOPPED: "Stopped"}
 
+ONCE_ENDED = "when its thread or program has ended"  # it works on after its run
 SWITCHED_OFF = "switched_off"  # the job of a consumer that has events is paused or disabled
 
 MAX_SHOWN = 500  # characters of a value
@@ -104,11 +105,12 @@ def issue_words(
     halted: tuple[str, str] | None = None,
     *,
     asks: bool = False,
+    again: str = "soon",
 ) -> str:
     """The problem and what happens next, as one or two sentences.
 
     `fix`: the correction of code that failed; `halted`: the job that is not tried again, and why that is; `asks`:
-    whether what became of the change is about to be found out.
+    whether what became of the change is about to be found out; `again`: when it goes on.
     """
     said = (message or "").partition("\n")[0].rstrip(".")
     if halted is not None:
@@ -117,8 +119,10 @@ def issue_words(
     if kind == "logic" and fix is not None:
         return f"The code of {handler} failed: {said}. {fix_words(fix)}"
     settle = "Wakeful tries to find out; you may settle it meanwhile" if asks else "Look, and settle it"
+    if again == ONCE_ENDED:
+        settle = "A thread or program of it is still at work, and must end first"
     sentences = {
-        "transient": f"Trying again soon: {said}.",
+        "transient": f"Trying again {again}: {said}.",
         "approval": f"Waiting for your approval: {said}",
         "reconciliation": f"It is not known whether the last change happened ({said}). {settle}.",
         "logic": f"The code of {handler} failed: {said}. Correct it and apply, or resume to try again.",

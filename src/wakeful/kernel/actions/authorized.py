@@ -41,9 +41,8 @@ from wakeful.kernel.hooks import Draft
 from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.model.job import Job, job_view
 from wakeful.kernel.model.run import Run, run_views
-from wakeful.kernel.rules.limits import refuse_too_often
 from wakeful.kernel.rules.options import from_text, to_text
-from wakeful.kernel.rules.policy import trigger_of, trigger_text
+from wakeful.kernel.rules.policy import refuse_too_often, trigger_of, trigger_text
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState
 from wakeful.triggers import Trigger

@@ -1,10 +1,13 @@
-"""Checking what a user wants to add or change, before anything touches the store."""
+"""Checking what a user wants to add or change, before anything touches the store.
+
+Jobs with the trigger `after` are put behind the job that they follow.
+"""
 
 from __future__ import annotations
 
 import json
 from types import EllipsisType
-from typing import Any, Unpack
+from typing import Any, Literal, Unpack
 
 from wakeful import ids
 from wakeful.errors import InvalidJob, InvalidTrigger
@@ -13,9 +16,10 @@ from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.rules.option_fields import JobOptions
 from wakeful.kernel.rules.options import changed, from_text, read_options, to_text
 from wakeful.kernel.rules.outcome import clean
-from wakeful.kernel.rules.policy import trigger_of
+from wakeful.kernel.rules.policy import trigger_of, trigger_text
+from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef
-from wakeful.triggers import Trigger
+from wakeful.triggers import After, Trigger
 from wakeful.triggers.base import TimedTrigger
 from wakeful.triggers.fields import MOST_RUNS
 
@@ -191,3 +195,44 @@ def changed_fields(job: JobDef, changes: dict[str, Any], kinds: Kinds) -> dict[s
     if options:
         fields["options"] = to_text(changed(from_text(job.options), options, beside=(*PARTS, "enabled", "revision")))
     return fields
+
+
+def follows(job: JobDef) -> bool:
+    return isinstance(trigger_of(job.trigger), After)
+
+
+def chain(tx: Transaction, job: JobDef) -> None:
+    """Put an `after` job behind the one it follows; a circle would run forever and is refused."""
+    trigger = trigger_of(job.trigger)
+    if not isinstance(trigger, After):
+        return
+    upstream = trigger.job
+    parsed = ids.decode(upstream)
+    if parsed is not None and (found := tx.jobs.by_id(parsed[1])) is not None:
+        upstream = found[0].name
+    ahead: str | None = upstream
+    seen: set[str] = set()
+    while ahead is not None and ahead not in seen:
+        if ahead == job.name:
+            message = f"{job.name} cannot start after {upstream}: {upstream} itself waits for {job.name}."
+            raise InvalidJob(message)
+        seen.add(ahead)
+        before = tx.jobs.by_name(ahead)
+        ahead = tx.jobs.upstream(before[0].id) if before is not None else None
+    tx.jobs.chain(upstream, job.id, trigger.on)
+
+
+_ENDS: dict[str, Literal["success", "failure", "any"]] = {"success": "success", "failure": "failure", "any": "any"}
+
+
+def rename_in_chains(tx: Transaction, old: str, new: str) -> None:
+    """Jobs that start after a renamed one go on starting after it."""
+    for job_id, on_end in tx.jobs.chained(old):
+        found = tx.jobs.by_id(job_id)
+        if found is None:
+            continue
+        job, state = found
+        tx.jobs.define(job._replace(trigger=trigger_text(After(new, on=_ENDS[on_end])), updated_at=tx.now))
+        tx.jobs.save([state._replace(revision=state.revision + 1)])
+        tx.jobs.unchain(job_id)
+        tx.jobs.chain(new, job_id, on_end)

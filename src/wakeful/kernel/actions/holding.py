@@ -12,7 +12,7 @@ from wakeful.errors import NotAllowed, ScheduleTriggerError
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.recording import keep, origin_of
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.requeue import TOGETHER, requeue_released
+from wakeful.kernel.engine.lines import TOGETHER, requeue_released
 from wakeful.kernel.rules.holding import Hold, hold_of, hold_words
 from wakeful.store.actions import ActionRow, Change
 from wakeful.store.interface import Transaction

@@ -10,16 +10,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from wakeful.errors import ChangedSinceRead, InvalidTrigger, JobExists
-from wakeful.kernel.actions.chaining import chain, follows, rename_in_chains
-from wakeful.kernel.actions.drafts import changed_fields, check_flag
+from wakeful.kernel.actions.drafts import chain, changed_fields, check_flag, follows, rename_in_chains
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.actions.pausing import disable_job, job_event, resume_job
 from wakeful.kernel.actions.stops import note_given
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import OF_A_JOB, UNSERVED, close_alerts
-from wakeful.kernel.engine.ending import drop_runs
-from wakeful.kernel.engine.lane_sizes import enter_lanes, leave_lanes
-from wakeful.kernel.engine.proposed import end_proposal, open_proposal
+from wakeful.kernel.engine.ending import drop_runs, end_proposal, open_proposal
+from wakeful.kernel.engine.lines import enter_lanes, leave_lanes
 from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.engine.turn import GONE, Ended, settle_all
 from wakeful.kernel.hooks import Draft
@@ -180,7 +178,7 @@ def change_all(
 ) -> list[JobDef]:
     """Change many jobs at the price of a few statements; each as it is then.
 
-    With `keep_due` a due slot still runs, even if the trigger changed.
+    With `keep_due` a due slot still runs, even if the trigger changed, where both recur by time.
     """
     passed: list[Passed] = []
     made = [
@@ -229,7 +227,7 @@ def _changed(
     before, state = state, state._replace(revision=state.revision + 1, priority=from_text(changed.options).priority)
     if changed.trigger != job.trigger:
         tx.stretches.retire_trigger(job.id, job.trigger, tx.now)
-        kept_slot = keep_due and is_due(before, tx.now)
+        kept_slot = keep_due and is_due(before, tx.now) and _recurs(job) and _recurs(changed)
         state, found = _skip_old_slots(job, state, tx.now, kept_slot=kept_slot)
         passed += found
         state = _retime(context, changed, state._replace(slot_runs=0), tx.now)
@@ -259,6 +257,12 @@ def _waits_again(job: JobDef, changed: JobDef) -> bool:
     return (job.trigger, job.kind, from_text(job.options).labels) != (
         changed.trigger, changed.kind, from_text(changed.options).labels,
     )  # fmt: skip
+
+
+def _recurs(job: JobDef) -> bool:
+    """Whether it starts by time again and again: the one time of a one-shot is the one it has now."""
+    trigger = trigger_of(job.trigger)
+    return trigger.timed and not trigger.reports and trigger.type != "once"
 
 
 def is_put_off(state: JobState, now: int) -> bool:

@@ -9,9 +9,8 @@ from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.actions.stops import note_going_on, note_stops
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import UNSERVED, close_alerts
-from wakeful.kernel.engine.ending import drop_runs
-from wakeful.kernel.engine.proposed import end_proposal, open_proposal
-from wakeful.kernel.engine.requeue import requeue_unreserved
+from wakeful.kernel.engine.ending import drop_runs, end_proposal, open_proposal
+from wakeful.kernel.engine.lines import requeue_unreserved
 from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.rules.outcome import Result
 from wakeful.kernel.rules.passing import BACKING_OFF, DISABLED, PAUSED, REPLACED, Passed, skip_slots, why_waiting

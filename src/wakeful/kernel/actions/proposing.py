@@ -17,11 +17,11 @@ from wakeful.errors import NotAllowed, ScheduleTriggerError
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import pausing
 from wakeful.kernel.engine.alerts import open_alert
-from wakeful.kernel.engine.proposed import MCP, PROPOSED, digest, end_proposal, open_proposal
+from wakeful.kernel.engine.ending import MCP, PROPOSED, digest, end_proposal, open_proposal
 from wakeful.kernel.rules.approval import ABOUT, APPROVAL, APPROVED, approvals, asked, decided
 from wakeful.kernel.rules.outcome import Result, clean
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.store.proposals import Proposal, Proposals
+from wakeful.store.owners import Proposal, Proposals
 from wakeful.store.records import RunDetails, RunRow
 
 if TYPE_CHECKING:

@@ -13,12 +13,10 @@ from wakeful.kernel.actions.holding import refuse_held
 from wakeful.kernel.actions.lookup import find_job, find_run
 from wakeful.kernel.actions.proposing import Said, answer_proposal
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.ending import count_dropped, drop_runs, free_lanes, queue_runs
-from wakeful.kernel.engine.proposed import PROPOSED
+from wakeful.kernel.engine.ending import PROPOSED, count_dropped, drop_runs, free_lanes, queue_runs
 from wakeful.kernel.engine.turn import Ended, as_reported, settle_all
 from wakeful.kernel.rules.approval import APPROVAL, APPROVED, REJECTED, approvals, decided
-from wakeful.kernel.rules.outcome import Result
-from wakeful.kernel.rules.states import after
+from wakeful.kernel.rules.outcome import Result, after
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, RunDetails, RunRow, SkipRow
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wakeful.errors import NotAllowed
-from wakeful.store.stops import Stops
+from wakeful.store.owners import Stops
 
 if TYPE_CHECKING:
     from wakeful.kernel.actions.authorization import Rights

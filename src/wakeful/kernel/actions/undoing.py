@@ -22,7 +22,7 @@ from wakeful.kernel.actions.authorization import (
     refuse_lanes,
     size_of,
 )
-from wakeful.kernel.actions.chaining import chain
+from wakeful.kernel.actions.drafts import chain
 from wakeful.kernel.actions.pausing import job_event
 from wakeful.kernel.actions.recording import OF_JOB, SNOOZE, UNTIL
 from wakeful.kernel.actions.stops import is_stopped, note_going_on, stopped_by_others
@@ -30,7 +30,7 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.domain import load
 from wakeful.kernel.engine.alerts import reopen_alert
 from wakeful.kernel.engine.ending import drop_runs, queue_runs
-from wakeful.kernel.engine.lane_sizes import enter_lanes
+from wakeful.kernel.engine.lines import enter_lanes
 from wakeful.kernel.engine.stretches import keep_passed, take_back
 from wakeful.kernel.rules.passing import DISABLED, PAUSED, REMOVED, Passed, skip_slots, why_waiting
 from wakeful.kernel.rules.policy import trigger_of
@@ -46,8 +46,8 @@ from wakeful.kernel.rules.undoing import (
 )
 from wakeful.store.actions import ActionRow
 from wakeful.store.interface import Transaction
+from wakeful.store.owners import Stops
 from wakeful.store.records import JobDef, JobState, RunRow
-from wakeful.store.stops import Stops
 
 TOGETHER = 500  # subjects of an action that are brought back in one transaction
 DONE = {

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from wakeful.errors import StoreLocked
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
+from wakeful.kernel.engine.lines import requeue_served
 from wakeful.kernel.engine.recovery import Recovered, crash_all
-from wakeful.kernel.engine.requeue import requeue_served
 from wakeful.kernel.rules.lease_times import LeaseTimes
 from wakeful.kernel.rules.parking import serves
 from wakeful.store.process_identity import is_dead, myself

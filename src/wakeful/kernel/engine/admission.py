@@ -2,6 +2,9 @@
 
 In this order: no hold, a handler for its kind, its labels, room in its lanes, and what its kind says. A job that may
 not start is parked until what it waits for is there, or refused by its kind. Each reason is counted once per slot.
+
+A start is refused, too, if every node that could make it is draining or stopping. The job then stays due: the next node
+that may start something starts it, late or as `catch_up` says. Only the reason is written, once for each slot.
 """
 
 from __future__ import annotations
@@ -9,6 +12,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.lines import Lines, turn_of
@@ -20,6 +24,11 @@ from wakeful.store.interface import Transaction
 from wakeful.store.lanes import Waiter
 from wakeful.store.nodes import hold_level
 from wakeful.store.records import JobDef, JobState, RunRow, SkipRow
+
+if TYPE_CHECKING:
+    from wakeful.clock import Clock
+    from wakeful.store.interface import Store
+
 
 HELD = "held"  # why nothing starts while everything is paused
 SUSPECT_AFTER = 2  # crashes in a row
@@ -188,3 +197,54 @@ class Admission:
             self.skips.append(SkipRow(state.job_id, reason, 1, now, detail))
         ready_at = since if since is not None else state.ready_at if state.ready_at is not None else state.due_at
         self.waiting.append(state._replace(due_at=None, parked=key, ready_at=ready_at))
+
+
+DRAINING = "draining"
+TOGETHER = 1_000  # jobs in one transaction; the rest follows with the next look
+LOOK_MS = 1_000
+
+
+class DrainWatch:
+    """What one draining node has counted so far; it looks at each job that becomes due once."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._after = self._next = 0
+
+    def over(self) -> None:
+        """The node starts jobs again, or has not been asked to drain."""
+        self._after = self._next = 0
+
+    async def look(self, store: Store, context: Context) -> None:
+        """Count what became due since the last look and cannot start; once a second at most."""
+        if self._clock.boot() < self._next:
+            return
+        self._next = self._clock.boot() + LOOK_MS
+        self._after = await store.write(lambda tx: _look(tx, context, self._after))
+
+
+def _look(tx: Transaction, context: Context, after: int) -> int:
+    living = tx.nodes.living(0)
+    if not living or living[0].id != context.id or not all(node.draining for node in living):
+        return after  # another node starts them; where all are draining, the oldest counts
+    return tx.now if refuse_due(tx, context, after, "every node is draining") < TOGETHER else after
+
+
+def refuse_at_stop(tx: Transaction, context: Context, since: int) -> None:
+    """Count what became due while this node was stopping, where no other node could start it."""
+    if tx.exclusive or all(node.id == context.id for node in tx.members.serving()):
+        refuse_due(tx, context, since, "the server was stopping")
+
+
+def refuse_due(tx: Transaction, context: Context, after: int, why: str) -> int:
+    """Count the starts that became due after that time as refused; how many there were."""
+    hidden = context.declared.hooks.unstarted
+    due = tx.jobs.late(tx.now, hidden, TOGETHER, after=after, but=DRAINING)
+    tx.skips.count([SkipRow(job_id, DRAINING, 1, tx.now, why) for job_id, _, _ in due])
+    return len(due)
+
+
+def all_drain(tx: Transaction) -> bool:
+    """Whether there are nodes, and each was asked to start nothing more."""
+    living = [] if tx.exclusive else tx.nodes.living(0)
+    return bool(living) and all(node.draining for node in living)

@@ -13,14 +13,11 @@ from collections.abc import Iterable
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.admission import HELD, Admission
 from wakeful.kernel.engine.alerts import open_alert
-from wakeful.kernel.engine.claimed import Claimed
 from wakeful.kernel.engine.ending import count_dropped, drop_runs
-from wakeful.kernel.engine.lines import by_turn
-from wakeful.kernel.engine.missed import Found, Late, note_missed
+from wakeful.kernel.engine.lines import Claimed, by_turn
 from wakeful.kernel.engine.replacing import look_at_active
-from wakeful.kernel.engine.stretches import keep_passed, was_started
+from wakeful.kernel.engine.stretches import Found, Late, keep_passed, note_missed, was_started
 from wakeful.kernel.hooks import Refused
-from wakeful.kernel.rules.limits import BELOW, limit_words, too_often
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.parking import HOLD, is_lane
 from wakeful.kernel.rules.passing import BACKING_OFF, BELOW_FLOOR, MERGED, Passed, skip_slots
@@ -36,14 +33,17 @@ from wakeful.kernel.rules.pending import (
     too_close,
 )
 from wakeful.kernel.rules.policy import (
+    BELOW,
     FLOOR_MS,
     Due,
     alarm,
     armed_to_replace,
     due_slot,
     end,
+    limit_words,
     next_start,
     switch_off,
+    too_often,
     trigger_of,
 )
 from wakeful.store.interface import Transaction

@@ -8,21 +8,21 @@ event.
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Sequence
 from typing import NamedTuple
 
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import alert_rules, close_alert, open_alert, replace_alert
-from wakeful.kernel.engine.chains import start_chained
 from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.rules.alerting import worth_opening
-from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, Result
+from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, Result, check_transition
 from wakeful.kernel.rules.pending import RETRY
 from wakeful.kernel.rules.settle import AlertChange, Settled, dropped, fail_for_good
-from wakeful.kernel.rules.states import check_transition
 from wakeful.store.interface import Transaction
-from wakeful.store.records import JobDef, JobState, RunRow
+from wakeful.store.owners import Proposals
+from wakeful.store.records import Finish, JobDef, JobState, RunDetails, RunRow, SkipRow
 
 ABOUT_ERRORS = ("failing", "failed")  # alerts that a domain may open in its own words
 ITSELF = ("error", "crashed")  # after these
@@ -173,3 +173,61 @@ def _event(job: JobDef, run: RunRow, outcome: str | None) -> dict[str, object]:
     if outcome is None:
         return {"type": "waiting", "run": run.id, "job_id": job.id, "job": job.name}
     return {"type": "finished", "run": run.id, "job_id": job.id, "job": job.name, "outcome": outcome}
+
+
+def start_chained(tx: Transaction, context: Context, ended: Sequence[tuple[JobDef, RunRow, str]]) -> None:
+    """Queue what starts after these runs; the text says how each ended: success, failure or other."""
+    for job, run, ended_as in ended:
+        for job_id, on_end in tx.jobs.chained(job.name):
+            if on_end in ("any", ended_as):
+                _start(tx, context, job_id, run)
+
+
+def _start(tx: Transaction, context: Context, job_id: int, cause: RunRow) -> None:
+    found = tx.jobs.by_id(job_id)
+    if found is None or found[0].removed_at is not None:
+        return
+    job, state = found
+    if not state.enabled or state.paused:
+        reason = "paused" if state.paused else "disabled"
+        tx.skips.count([SkipRow(job_id, reason, 1, tx.now, None)])
+        return
+    waiting = next((run for run in tx.runs.open(job_id) if run.status == "queued" and run.reason == "after"), None)
+    if waiting is not None:
+        tx.skips.count([SkipRow(job_id, "already_running", 1, tx.now, "one start is already waiting")])
+        for hook in context.declared.hooks.joined:
+            hook(tx, waiting, cause)
+        return
+    tx.runs.add([RunRow.queued(context.new_id(), job, "after", tx.now, caused_by=cause.id)])
+    # A parked job keeps waiting for its lane; a running one is looked at when it ends.
+    due_at = state.due_at if state.run_id is not None or state.parked is not None else tx.now
+    tx.jobs.save([state._replace(queued=state.queued + 1, due_at=due_at)])
+
+
+MCP = "mcp"  # the source of jobs that agents made
+PROPOSED = "proposed"  # the reason of such a run
+NO_OPTIONS = "{}"
+
+
+def digest(job: JobDef) -> str:
+    """What a definition is recognised by."""
+    text = json.dumps([job.name, job.kind, job.trigger, job.payload, job.options])
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def open_proposal(tx: Transaction, job: JobDef) -> RunRow | None:
+    """The run by which this job waits for a person's answer; None where none does."""
+    found = tx.of(Proposals).of([job.id]).get(job.id) if job.source == MCP else None
+    run = tx.runs.get(found.run_id) if found is not None and found.run_id is not None else None
+    return run if run is not None and run.status == "waiting" else None
+
+
+def end_proposal(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
+    """End the run, whatever the job does meanwhile; the job's state stays, and nothing is delivered."""
+    finish = Finish(run.id, "done", result.outcome, run.started_at, tx.now, None)
+    details = RunDetails(run.id, error_type=result.error_type, error=result.error) if result.error else None
+    settled = Settled(None, finish, details=details)
+    end_runs(tx, context, [Ending(job._replace(options=NO_OPTIONS), run, result, settled)], announce=True)
+    known = tx.of(Proposals).of([job.id]).get(job.id)
+    if known is not None and known.run_id == run.id:
+        tx.of(Proposals).put(known._replace(run_id=None, expires_at=None))

@@ -9,6 +9,10 @@ A job that needs several lanes passes them in one order: the lane whose runs tak
 first without room for it, and reserves those before: so none stands idle for longer than a run takes in another that is
 quicker. A reservation takes no place and binds only those behind it in the line. So the first of all that wait is never
 held up by another that waits: nobody waits in a ring, and everybody gets a turn.
+
+A lane is as wide as the smallest size any of its jobs gives, from the moment that job is stored. Jobs without lanes pay
+nothing here. Sizes are written last in a transaction that locks jobs: no transaction waits for a job while it holds the
+lanes. Jobs that waited for a node that can run them, or for a place that others had reserved, are put back here, too.
 """
 
 from __future__ import annotations
@@ -17,10 +21,14 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from wakeful.kernel.rules.parking import GLOBAL_LANE, SUSPECT_LANE
+from wakeful.kernel.context import Context
+from wakeful.kernel.engine.alerts import UNSERVED, close_alerts
+from wakeful.kernel.rules.option_reading import RESERVED_LANES
+from wakeful.kernel.rules.options import from_text
+from wakeful.kernel.rules.parking import GLOBAL_LANE, HOLD, SUSPECT_LANE
 from wakeful.store.interface import Transaction
 from wakeful.store.lanes import Waiter
-from wakeful.store.records import JobDef, JobState
+from wakeful.store.records import JobDef, JobState, RunRow
 
 PATIENCE = 100  # times what runs usually take in the slowest lane that a job needs
 UNKNOWN = 64  # bits: a lane in which no run has ended yet is taken for the slowest of all
@@ -139,3 +147,96 @@ class Lines:
         others = {waiter.job_id: waiter for waiter in self._stored.get(lane, ())} | joined
         gone = self._left - joined.keys()
         return sum(waiter[:3] < turn[:3] for waiter in others.values() if waiter.job_id not in {turn.job_id, *gone})
+
+
+FACT = "lane_sizes"  # remembered once the sizes of all jobs are on record
+BATCH = 1_000
+
+
+def enter_lanes(tx: Transaction, jobs: Sequence[JobDef]) -> None:
+    """These jobs are new in their lanes."""
+    wanted = {job.id: dict(lanes) for job in jobs if (lanes := from_text(job.options).lanes)}
+    if wanted:
+        tx.lanes.enter({job_id: _bounded(lanes) for job_id, lanes in wanted.items()})
+
+
+def leave_lanes(tx: Transaction, job_ids: Sequence[int], instead: Sequence[JobDef] = ()) -> None:
+    """These jobs leave their lanes for those in their new definitions; who waited for a wider lane is requeued."""
+    wider = tx.lanes.leave(job_ids) if job_ids else {}
+    enter_lanes(tx, instead)
+    for lane, free in sorted(wider.items()):
+        tx.jobs.requeue_parked(lane, tx.now, free)
+
+
+def size_all(tx: Transaction) -> None:
+    """Put the sizes on record of jobs that were stored before sizes were: once, at the first start after that."""
+    if tx.facts.of([FACT]):
+        return
+    cursor = 0
+    while found := tx.jobs.laned(cursor, BATCH):
+        cursor = found[-1].id
+        tx.lanes.leave([job.id for job in found])
+        enter_lanes(tx, found)
+    tx.facts.put({FACT: 1})
+
+
+def _bounded(lanes: dict[str, int]) -> dict[str, int]:
+    return {lane: size for lane, size in lanes.items() if lane not in RESERVED_LANES}
+
+
+class Claimed(NamedTuple):
+    """A run that is on record as active and must now be started."""
+
+    job: JobDef
+    state: JobState
+    run: RunRow
+    payload: str
+    approval: str | None = None  # what was asked and approved before this attempt
+
+    def event(self) -> dict[str, object]:
+        """What is emitted when it starts."""
+        job, run = self.job, self.run
+        return {"type": "started", "run": run.id, "job_id": job.id, "job": job.name, "reason": run.reason}
+
+
+LATEST = 2**62
+TOGETHER = 1_000  # jobs that are put back in one transaction after a hold; the rest follows
+
+
+def requeue_served(tx: Transaction, context: Context) -> int:
+    """Requeue the jobs that waited for a node such as this one; how many there were."""
+    lines = tx.jobs.parked_counts()
+    back = requeue_released(tx) if HOLD in lines else 0
+    return back + sum(requeue_waiting(tx, context, key, count) for key, count in lines.items() if context.serves(key))
+
+
+def requeue_released(tx: Transaction) -> int:
+    """Requeue the first jobs that waited for the end of a hold, if it has ended; how many there were.
+
+    They were not ready while it stood: what of their slots is still run is decided as after a time without a server.
+    """
+    if tx.nodes.held() is not None:
+        return 0
+    line = [state.job_id for _, state in tx.jobs.parked_on(HOLD, LATEST, TOGETHER)]
+    states = tx.jobs.states(line) if line else {}
+    waiting = [state for job_id in line if (state := states.get(job_id)) is not None and state.parked == HOLD]
+    # Due now, a millisecond apart, so that they start in the order in which they waited.
+    tx.jobs.save(
+        [
+            state._replace(due_at=tx.now - len(waiting) + place, parked=None, ready_at=None)
+            for place, state in enumerate(waiting, 1)
+        ]
+    )
+    return len(waiting)
+
+
+def requeue_waiting(tx: Transaction, context: Context, key: str, count: int) -> int:
+    """A node can run them now: requeue the jobs parked there, and close their alerts; how many there were."""
+    waiting = {state.job_id for _, state in tx.jobs.parked_on(key, tx.now, count)}
+    close_alerts(tx, context, UNSERVED, waiting)
+    return tx.jobs.requeue_parked(key, tx.now, count)
+
+
+def requeue_unreserved(tx: Transaction) -> int:
+    """Give places on that were reserved by jobs that do not wait any more, such as one that was paused; to how many."""
+    return sum(tx.jobs.requeue_parked(lane, tx.now, 1) for lane in sorted(tx.lanes.drop_reservations(tx.now)))

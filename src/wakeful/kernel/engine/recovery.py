@@ -16,7 +16,7 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.engine.admission import SUSPECT_AFTER
 from wakeful.kernel.engine.alerts import close_alert
 from wakeful.kernel.engine.ending import Ending, end_runs
-from wakeful.kernel.engine.requeue import requeue_served
+from wakeful.kernel.engine.lines import requeue_served
 from wakeful.kernel.engine.turn import Ended, from_report, settle_all, succeeded
 from wakeful.kernel.rules.options import OptionValues, from_text
 from wakeful.kernel.rules.outcome import GOES_ON, Result, past_limit

@@ -13,9 +13,8 @@ from typing import NamedTuple
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.claim import Claim, due_jobs
-from wakeful.kernel.engine.claimed import Claimed
 from wakeful.kernel.engine.ending import Ending, end_runs
-from wakeful.kernel.engine.requeue import requeue_served
+from wakeful.kernel.engine.lines import Claimed, requeue_served
 from wakeful.kernel.rules.approval import asked
 from wakeful.kernel.rules.option_reading import RESERVED_LANES
 from wakeful.kernel.rules.options import from_text

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from wakeful.errors import StoreGone
 from wakeful.kernel.rules.lease_times import LeaseTimes
-from wakeful.kernel.rules.limits import MIN_INTERVAL_MS
+from wakeful.kernel.rules.policy import MIN_INTERVAL_MS
 
 BATCH = 256  # claimed in one turn: 512 is no faster in a file, and holds the loop and other writers twice as long
 SWEEP_MS = 60_000

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from wakeful.kernel.engine.alerts import open_alert
@@ -58,9 +58,9 @@ class Deadlines:
             heapq.heappush(self._heap, (now + GRACE_MS, active.claimed.run.id))
         active.cancel(verdict, now)
 
-    def cancel_all(self, verdict: Result, but: Active | None = None) -> None:
+    def cancel_all(self, verdict: Result, which: Callable[[Active], bool] = lambda _: True) -> None:
         for active in list(self._active.values()):
-            if active is not but:
+            if which(active):
                 self.cancel(active, verdict)
 
     def enforce(self) -> None:

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
-from wakeful.kernel.engine.claimed import Claimed
+from wakeful.kernel.engine.lines import Claimed
 from wakeful.kernel.kinds import Handler
 from wakeful.kernel.model.run import Run
 from wakeful.kernel.rules.approval import question_before
@@ -192,7 +192,7 @@ def _failed(run: Run, error: BaseException) -> Result:
         # The trace as it is stored: bounded, and with no letter that a log file cannot hold.
         trace = f"\n{result.trace}" if result.trace else ""
         log.error("%s of %s failed: %s%s", run.id, run.job, with_type(result.error_type, result.error or ""), trace)
-    return result
+    return result._replace(messages=run.outgoing) if result.outcome == "noop" else result
 
 
 def _check_wanted(active: Active) -> None:

@@ -12,9 +12,8 @@ from wakeful.kernel.actions import lookup
 from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.cluster.membership import earlier_lives, join, own_details, recover_name
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.claimed import Claimed
-from wakeful.kernel.engine.draining import refuse_at_stop
-from wakeful.kernel.engine.lane_sizes import size_all
+from wakeful.kernel.engine.admission import refuse_at_stop
+from wakeful.kernel.engine.lines import Claimed, size_all
 from wakeful.kernel.engine.recovery import Recovered, recover
 from wakeful.kernel.engine.turn import Ended
 from wakeful.kernel.kinds import Kinds

@@ -14,22 +14,28 @@ from typing import TYPE_CHECKING
 from wakeful import ids
 from wakeful.counting import counted
 from wakeful.errors import StoreError
+from wakeful.kernel.cluster.heartbeat import NodeLease
 from wakeful.kernel.cluster.membership import join, own_details
-from wakeful.kernel.cluster.node_lease import NodeLease
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.claimed import Claimed
-from wakeful.kernel.engine.draining import DrainWatch
-from wakeful.kernel.engine.missed import OutageWatch, look_for_missed
+from wakeful.kernel.engine.admission import DrainWatch
+from wakeful.kernel.engine.lines import Claimed
 from wakeful.kernel.engine.sleeps import note_sleep
+from wakeful.kernel.engine.stretches import OutageWatch, look_for_missed
 from wakeful.kernel.engine.turn import Ended, TurnResult
 from wakeful.kernel.loop.clock_watch import ClockWatch
 from wakeful.kernel.loop.config import EngineConfig
 from wakeful.kernel.loop.deadlines import Deadlines
 from wakeful.kernel.loop.handlers import Active, Drive, Threads, drive
-from wakeful.kernel.loop.loop_state import Counters, LoopState
+from wakeful.kernel.loop.loop_state import (
+    Counters,
+    LoopState,
+    OtherProcesses,
+    Sleeper,
+    note_recovery,
+    note_trouble,
+    release_unknown,
+)
 from wakeful.kernel.loop.run_turn import run_turn
-from wakeful.kernel.loop.sleeping import OtherProcesses, Sleeper
-from wakeful.kernel.loop.store_trouble import note_recovery, note_trouble, release_unknown
 from wakeful.kernel.loop.sweep import Housekeeping
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import MAX_OUTPUT, Result, from_exception, shortened
@@ -41,6 +47,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("wakeful.engine")
 
+CUT_OFF = Result("cancelled", error="cut off by shutdown", interrupted=True)
 RETRY_S = 1.0
 ASLEEP = 2  # no loop that is awake takes so many times its longest sleep from one look to the next
 #: The turn for an alarm is handed to the store this much early, and waits there for the exact moment: timers of the
@@ -159,8 +166,19 @@ class Engine:
     def interrupt_all(self, but: Active | None = None) -> None:
         """Cancel what still runs because we are going down; its slots are run again at the next start."""
         self._hurried = but is None  # stop waiting for threads, which cannot be stopped
-        self._deadlines.cancel_all(Result("cancelled", error="cut off by shutdown", interrupted=True), but)
+        self._deadlines.cancel_all(CUT_OFF, lambda active: active is not but)
         self._idle.set()
+
+    def interrupt_internal(self) -> None:
+        """The same for what is part of the machinery, and no job of anybody."""
+        self._deadlines.cancel_all(CUT_OFF, self._is_internal)
+
+    def others_left(self) -> int:
+        """How many runs have not ended, without those of the machinery."""
+        return sum(not self._is_internal(active) for active in self.active.values())
+
+    def _is_internal(self, active: Active) -> bool:
+        return active.claimed.job.kind in self._kinds.hooks.internal
 
     async def record_left(self) -> None:
         """Record the runs that go on although they were asked to end, with an alert for each."""
@@ -321,11 +339,11 @@ class Engine:
             if active is not None:
                 self._deadlines.cancel(active, Result("cancelled", error="cancelled"))
 
-    def start_run(self, claimed: Claimed) -> None:
-        """Call the handler of a run that is on record as active."""
+    def start_run(self, claimed: Claimed, spent_ms: int = 0) -> None:
+        """Call the handler of a run that is on record as active; `spent_ms` of its time limit are used already."""
         run, job = claimed.run, claimed.job
         options = from_text(job.options)
-        deadline = self._clock.boot() + options.timeout
+        deadline = self._clock.boot() + options.timeout - spent_ms
         active = Active(claimed, self._config.node_name, deadline)
         self.active[run.id] = active
         self._deadlines.add(active)

@@ -1,11 +1,29 @@
 """What the engine's loop knows about itself between two steps: one value, changed only by its named transitions; and
 what it counts.
+
+Beside it: how the loop waits until a moment or until something wakes it, and what is said when the store fails under a
+running engine.
 """
 
 from __future__ import annotations
 
+import asyncio
+import logging
+from collections.abc import Callable
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from enum import Enum, IntEnum
+from typing import TYPE_CHECKING
+
+from wakeful.counting import counted
+from wakeful.errors import StoreError, StoreGone
+from wakeful.kernel.actions.runs import release_runs
+
+if TYPE_CHECKING:
+    from wakeful.clock import Clock
+    from wakeful.kernel.context import Context
+    from wakeful.kernel.loop.config import EngineConfig
+    from wakeful.store.interface import Store, Transaction
 
 
 class Counters:
@@ -139,3 +157,80 @@ class LoopState:
         was_troubled = self.contact.in_trouble
         self.contact, self.trouble = _RECOVERING.get(self.contact, self.contact), None
         return was_troubled
+
+
+class Sleeper:
+    """One sleep at a time, which `wake` ends early."""
+
+    def __init__(self) -> None:
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def sleep(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._waiter = waiter = loop.create_future()
+        handle = loop.call_later(seconds, self.wake)
+        try:
+            await waiter
+        finally:
+            handle.cancel()
+            self._waiter = None
+
+    def wake(self) -> None:
+        """End the sleep, if there is one."""
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class OtherProcesses:
+    """Whether another process wrote: a job added or a run cancelled from the command line. Asked every so often."""
+
+    def __init__(self, store: Store, clock: Clock, config: EngineConfig) -> None:
+        self._store = store
+        self._clock = clock
+        self._config = config
+        self._next = 0
+
+    async def wrote(self) -> bool:
+        now = self._clock.boot()
+        if self._config.virtual or now < self._next:
+            return False
+        self._next = now + self._config.tuning.poll_ms
+        return await self._store.changed_elsewhere()
+
+    def delay(self, longest: float) -> float:
+        """Seconds until it is asked again, where it is asked at all."""
+        return longest if self._config.virtual else max(0.0, (self._next - self._clock.boot()) / 1000)
+
+
+log = logging.getLogger("wakeful.engine")
+_SAID = {False: "database unavailable, retrying: %s", True: "the engine stops: %s"}
+
+
+def note_trouble(state: LoopState, error: StoreError, lost: Callable[[StoreGone], None]) -> None:
+    """Say it once, not every second; `lost` is told if there is nothing to wait for."""
+    gone = isinstance(error, StoreGone)
+    if state.fail(str(error)):
+        log.log(logging.ERROR if gone else logging.WARNING, _SAID[gone], error)
+    if isinstance(error, StoreGone):
+        lost(error)
+
+
+def note_recovery(state: LoopState) -> None:
+    if state.recover():
+        log.warning("database available again")
+
+
+async def release_unknown(store: Store, state: LoopState, context: Context, known: AbstractSet[int]) -> None:
+    """A turn whose answer never came, or too late, may have been stored. What it claimed is released."""
+
+    def work(tx: Transaction) -> int:
+        # Every claim holds our node's row until it ends: one whose commit is still under way is waited for.
+        tx.members.lives(context.id)
+        unknown = [run for run in tx.runs.of_nodes([context.id]) if run.id not in known]
+        release_runs(tx, context, unknown)
+        return len(unknown)
+
+    released = await store.write(work)
+    if released:
+        log.warning("released %s with an unknown commit result", counted(released, "claimed run"))
+    state.find_claims()

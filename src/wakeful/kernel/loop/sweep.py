@@ -16,10 +16,8 @@ from wakeful.kernel.actions.idempotency import KEPT_MS
 from wakeful.kernel.cluster.membership import own_details, served_elsewhere, take_runs
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import close_alert, close_forgotten, end_flapping, open_alert, send_snoozed
-from wakeful.kernel.engine.lane_sizes import leave_lanes
-from wakeful.kernel.engine.missed import watch_missed
-from wakeful.kernel.engine.requeue import TOGETHER, requeue_released, requeue_unreserved, requeue_waiting
-from wakeful.kernel.engine.stretches import keep_slots
+from wakeful.kernel.engine.lines import TOGETHER, leave_lanes, requeue_released, requeue_unreserved, requeue_waiting
+from wakeful.kernel.engine.stretches import keep_slots, watch_missed
 from wakeful.kernel.loop.clock_watch import is_steady
 from wakeful.kernel.loop.config import DAY_MS, SWEEP_MS, Retention
 from wakeful.kernel.rules.lately import PRUNED, with_pruned

@@ -13,8 +13,7 @@ from wakeful import ids
 from wakeful.kernel.model.explanations import STARTED_WHEN, WATCHED
 from wakeful.kernel.model.run import Run, moment, wire
 from wakeful.kernel.rules import options as job_options
-from wakeful.kernel.rules.limits import too_often
-from wakeful.kernel.rules.policy import next_start, trigger_of, upcoming_starts
+from wakeful.kernel.rules.policy import next_start, too_often, trigger_of, upcoming_starts
 from wakeful.store.listing import status_of
 from wakeful.store.records import JobDef, JobState
 from wakeful.triggers import Manual, Trigger

@@ -1,9 +1,13 @@
-"""Runs of the last day that are no longer on record, by quarter of an hour: counts of today do not go down. Pure."""
+"""Runs of the last day that are no longer on record, by quarter of an hour: counts of today do not go down. Pure.
+
+Of runs that are on record: whether a job fails more often than it used to, or than any job should.
+"""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any
 
 from wakeful import ids
@@ -46,3 +50,26 @@ def pruned_since(text: str | None, since: int, hidden: Sequence[str]) -> tuple[i
 def _counts(text: str | None) -> Counts:
     known: Any = json.loads(text) if text else {}
     return known if isinstance(known, dict) else {}
+
+
+RECENT = 10  # the last ends that are looked at
+HABIT = 90  # and those before, which say what is usual
+FEWEST = 2  # failures
+TOO_OFTEN = 0.4  # whatever is usual
+OFTEN = 0.2
+ENOUGH = 4  # ends that say something about a rate
+
+
+def fails_often(ends: Sequence[bool]) -> bool:
+    """`ends`: whether each start failed in the end, the newest first.
+
+    Failures in one row are an outage, which is over with the first success. What fails again after it has succeeded is
+    judged by how often, against what is usual for the job.
+    """
+    recent, habit = ends[:RECENT], ends[RECENT : RECENT + HABIT]
+    outages = sum(failed and not later for later, failed in pairwise((False, *recent)))
+    if outages < FEWEST or len(recent) < ENOUGH:
+        return False
+    rate = sum(recent) / len(recent)
+    usual = sum(habit) / len(habit) if len(habit) >= RECENT else 0.0
+    return rate >= TOO_OFTEN or (sum(recent) > FEWEST and rate >= max(OFTEN, 2 * usual))

@@ -3,6 +3,20 @@
 A handler that returns has succeeded, and what it returned is the run's output. To say more it raises or returns one
 of `Skip`, `Noop`, `Defer`, `Wait` and `ApprovalNeeded`. `TransientError` says that the same thing may well work in a
 minute. Any other exception is an error.
+
+The life of a run has these states, and these are the only arrows between them:
+
+    queued ──claim──▶ active ──settle──▶ done
+      │ ▲               │                  ▲
+      │ └───release─────┤                  │
+      │               wait                 │
+      │                 ▼                  │
+      │              waiting ───settle─────┤
+      └───────────────cancel───────────────┘
+
+`queued` has been asked for, or was claimed and released before its handler was called; `active` has a handler on
+some node; `waiting` has none and holds no lane; `done` has an outcome. A run that died with its process is settled as
+crashed by the next start; what continues it is a new run.
 """
 
 from __future__ import annotations
@@ -14,6 +28,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wakeful import ids
 from wakeful.counting import counted
 from wakeful.errors import SchedulerError
 from wakeful.triggers.durations import format_interval
@@ -282,3 +297,39 @@ def _said(why: str) -> str | None:
 
 def _bounded(text: str, limit: int) -> str:
     return text if len(text) <= limit else f"{text[:limit]}… ({counted(len(text) - limit, 'more character')})"
+
+
+RUN_STATES = ("queued", "active", "waiting", "done")
+
+#: verb -> (from, to)
+TRANSITIONS: dict[str, tuple[frozenset[str], str]] = {
+    "claim": (frozenset({"queued"}), "active"),
+    "wait": (frozenset({"active"}), "waiting"),
+    "settle": (frozenset({"active", "waiting"}), "done"),
+    "cancel": (frozenset({"queued"}), "done"),
+    "release": (frozenset({"active"}), "queued"),
+}
+
+
+class ImpossibleTransition(SchedulerError):
+    """A transition that the run's state does not allow."""
+
+
+#: (from, to) of every arrow.
+ARROWS = frozenset((start, end) for starts, end in TRANSITIONS.values() for start in starts)
+
+
+def check_transition(start: str, end: str, run_id: int) -> None:
+    """ImpossibleTransition unless there is an arrow between the two states."""
+    if (start, end) not in ARROWS:
+        message = f"{ids.run_text(run_id)} is {start}; it cannot become {end}."
+        raise ImpossibleTransition(message)
+
+
+def after(verb: str, state: str, run: str) -> str:
+    """The state that follows, or ImpossibleTransition naming the run, its state and the verb."""
+    allowed, result = TRANSITIONS[verb]
+    if state not in allowed:
+        message = f"{run} is {state}; it cannot {verb}."
+        raise ImpossibleTransition(message)
+    return result

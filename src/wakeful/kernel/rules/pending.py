@@ -1,11 +1,15 @@
-"""Runs that wait as rows: which of them are not wanted any more, and which stand for slots that passed. Pure."""
+"""Runs that wait as rows: which of them are not wanted any more, and which stand for slots that passed. Pure.
+
+A retry that is due at or after the next slot is left out, too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import accumulate
 
-from wakeful.kernel.rules.limits import limit_words
 from wakeful.kernel.rules.options import OptionValues
+from wakeful.kernel.rules.outcome import FAILURES
 from wakeful.kernel.rules.passing import BACKING_OFF, MERGED, MISSED, Passed, came_meanwhile, has_grid, skip_slots
 from wakeful.kernel.rules.policy import (
     LATE_MS,
@@ -13,12 +17,15 @@ from wakeful.kernel.rules.policy import (
     catches_up,
     count_passed,
     end,
+    limit_words,
     next_start,
     rest,
     too_late,
     trigger_of,
 )
 from wakeful.store.records import JobState, RunRow
+from wakeful.triggers import TimedTrigger, Trigger
+from wakeful.triggers.durations import format_interval
 
 BY_HAND = ("manual", "approval")  # why a run was asked for by a person
 FROM_OUTSIDE = ("webhook", "chat")  # why it was asked for by others; it waits while its job is stopped
@@ -108,3 +115,25 @@ def at_rest(text: str, state: JobState, now: int, rand: Callable[[], float]) -> 
     if coming.slot is None:
         return end(state, coming.ended or "", now)
     return state._replace(slot=coming.slot, next_at=coming.at, due_at=coming.at)
+
+
+def crowded_note(trigger: Trigger, delays: Sequence[int]) -> str | None:
+    """What to say about a job whose retries may come no earlier than its next slot; None where all have room."""
+    gap = trigger.min_gap_ms() if isinstance(trigger, TimedTrigger) and not trigger.relative else None
+    late = [delay for delay, after in zip(delays, accumulate(delays), strict=True) if gap is not None and after >= gap]
+    if gap is None or not late:
+        return None
+    which = f"the retry after {format_interval(late[0])}"
+    return f"leaves out {which} where the next scheduled time comes first: its times are {format_interval(gap)} apart"
+
+
+def overtaken_retry(trigger: Trigger, options: OptionValues, run: RunRow) -> tuple[int, int] | None:
+    """When a failed run would have been tried again, and the slot that came no later; None where that is not so."""
+    delays, tries = options.retry_delays(trigger.type), run.attempt - 1
+    ended = run.finished_at
+    if run.outcome not in FAILURES or run.slot is None or ended is None or tries >= len(delays):
+        return None
+    if options.retry_on != "any" or trigger.relative or not trigger.timed:
+        return None
+    at, slot = ended + delays[tries], trigger.next_slot(ended)
+    return None if slot is None or at < slot else (at, slot)

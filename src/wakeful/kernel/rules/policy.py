@@ -1,6 +1,13 @@
 """The rules of time: which slot is next, what a late one is worth, how errors delay.
 
 Pure functions of records and a `now`. They return decisions; `claim` and `settle` write them down.
+
+How often a job may run that was not made by the operator: the last author of a job's trigger sets the trust in it.
+What came over the API or from an agent carries the option `bounded` and obeys the server's minimum interval: it is
+refused when it is written, and should the limit be raised later, or the record be changed behind our back, its slots
+are passed over when they come. What counts is the smallest gap between two slots that the trigger allows, ever, by the
+clock on the wall: neither jitter and stagger, which only move a start within its period, nor the hour a clock change
+takes away once a year.
 """
 
 from __future__ import annotations
@@ -11,6 +18,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from wakeful.counting import counted
+from wakeful.errors import TooOften
 from wakeful.kernel.rules.options import OptionValues
 from wakeful.store.records import JobState, RunRow
 from wakeful.triggers import Every, Interval, Once, TimedTrigger, Trigger, trigger_from_data
@@ -291,3 +299,33 @@ def switch_off(state: JobState, ended: str, now: int) -> JobState:
     return state._replace(
         enabled=0, due_at=None, next_at=None, slot=None, parked=None, ready_at=None, notes=add_note(state.notes, note)
     )
+
+
+MIN_INTERVAL_MS = 3_600_000
+BELOW = "below_min_interval"  # the reason a slot is refused for
+
+_SECOND, _MINUTE, _HOUR = 1_000, 60_000, 3_600_000
+
+
+def too_often(trigger: Trigger, limit_ms: int | None) -> bool:
+    """Whether two slots of the trigger can ever lie closer together than the limit; None and 0 are no limit."""
+    gap = trigger.min_gap_ms() if trigger.timed else None
+    return bool(limit_ms) and gap is not None and gap < (limit_ms or 0)
+
+
+def refuse_too_often(trigger: Trigger, limit_ms: int | None) -> None:
+    """TooOften, with the limit in words, when the trigger asks for more than the limit gives."""
+    if too_often(trigger, limit_ms):
+        raise TooOften(limit_words(limit_ms or 0))
+
+
+def limit_words(limit_ms: int) -> str:
+    """The limit as people read it: "Minimum interval is 60 minutes (1 hour)"."""
+    if limit_ms % _MINUTE:
+        return f"Minimum interval is {_counted(limit_ms / _SECOND, 'second')}"
+    hours = f" ({_counted(limit_ms / _HOUR, 'hour')})" if limit_ms % _HOUR == 0 else ""
+    return f"Minimum interval is {_counted(limit_ms / _MINUTE, 'minute')}{hours}"
+
+
+def _counted(count: float, noun: str) -> str:
+    return f"{count:.15g} {noun}" if count == 1 else f"{count:.15g} {noun}s"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from wakeful import ids
 from wakeful.counting import counted
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN, Seen, is_gone, is_served
-from wakeful.kernel.engine.draining import all_drain
+from wakeful.kernel.engine.admission import all_drain
 from wakeful.kernel.model.explanations import STANDINGS, STARTED_WHEN, STORIES, Subject
 from wakeful.kernel.model.job import job_view
 from wakeful.kernel.rules.approval import APPROVAL, approvals
@@ -16,9 +16,8 @@ from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.outcome import GOES_ON
 from wakeful.kernel.rules.parking import HOLD
-from wakeful.kernel.rules.pending import BY_HAND, FROM_OUTSIDE
+from wakeful.kernel.rules.pending import BY_HAND, FROM_OUTSIDE, overtaken_retry
 from wakeful.kernel.rules.policy import next_start, trigger_of
-from wakeful.kernel.rules.retrying import overtaken_retry
 from wakeful.kernel.views.readiness import why_not_now
 from wakeful.kernel.views.reasons import REASONS, STARTED_BY, waits_for
 from wakeful.store.interface import Transaction

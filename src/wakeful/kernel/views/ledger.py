@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import clock as clocks
 from wakeful.errors import IntervalParseError, InvalidSetting, InvalidTrigger
-from wakeful.kernel.engine.draining import DRAINING, all_drain
+from wakeful.kernel.engine.admission import DRAINING, all_drain
 from wakeful.kernel.rules.ledger import (
     DUE,
     NOT_DUE,

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.kernel.cluster.nodes import Seen, is_served
-from wakeful.kernel.engine.draining import DRAINING, all_drain
+from wakeful.kernel.engine.admission import DRAINING, all_drain
 from wakeful.kernel.rules.parking import parked_reason
 from wakeful.kernel.rules.passing import ALREADY_RUNNING, BACKING_OFF, DISABLED, PAUSED
 from wakeful.kernel.rules.policy import trigger_of

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from wakeful.kernel.rules.limits import BELOW
 from wakeful.kernel.rules.parking import FILE, GLOBAL_LANE, HANDLER, HOLD, PLACE, SUSPECT_LANE, labels_of
+from wakeful.kernel.rules.policy import BELOW
 
 REASONS = {
     "already_running": "its own previous run was still going",

@@ -13,7 +13,7 @@ from wakeful.triggers.moments import from_ms, to_ms
 from wakeful.triggers.zones import place_named
 
 if TYPE_CHECKING:
-    from wakeful.kernel.views.lately import Lately
+    from wakeful.kernel.views.history import Lately
     from wakeful.store.interface import Transaction
     from wakeful.triggers import Trigger
 

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING
 
-from wakeful.kernel.engine.claimed import Claimed
 from wakeful.kernel.engine.ending import Ending
+from wakeful.kernel.engine.lines import Claimed
 from wakeful.kernel.model.measures import Histogram, Measure, Spending, single
 
 if TYPE_CHECKING:

@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 from wakeful import ids
 from wakeful.kernel.cluster.nodes import LONE_RUN, Seen, is_served
 from wakeful.kernel.model.job import job_views
-from wakeful.kernel.model.outgoing import GIVEN_UP, UNSENT
+from wakeful.kernel.model.run import GIVEN_UP, UNSENT
 from wakeful.kernel.rules.holding import hold_of, hold_words
-from wakeful.kernel.rules.lately import PRUNED, pruned_since
+from wakeful.kernel.rules.lately import FEWEST, HABIT, PRUNED, RECENT, fails_often, pruned_since
 from wakeful.kernel.rules.outcome import APPROVAL
-from wakeful.kernel.rules.steadiness import FEWEST, HABIT, RECENT, fails_often
 from wakeful.kernel.rules.verdict import Facts, Failing, Line, Unsteady
 from wakeful.kernel.views.audit import found_slots
 from wakeful.store.troubles import Troubles

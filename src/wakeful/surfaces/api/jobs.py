@@ -12,9 +12,8 @@ from wakeful.kernel.actions.selections import BulkResult, JobSelection
 from wakeful.kernel.model.job import Job
 from wakeful.kernel.model.run import Run
 from wakeful.routing.addresses import AS_SENT, JobRef
-from wakeful.routing.auth import Anyone, Caller
+from wakeful.routing.auth import Allowed, Anyone, Caller, Editor
 from wakeful.routing.idempotency import Answer, Key, answer, respond, undoable
-from wakeful.routing.job_answers import etag, has_secrets, whole_job, with_secrets
 from wakeful.routing.models import (
     Explained,
     JobCreate,
@@ -29,14 +28,12 @@ from wakeful.routing.models import (
 )
 from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, cursor_of, page, page_answer, read_cursor
 from wakeful.routing.problems import ApiError, answers
-from wakeful.routing.rendering import job_shape, local, run_shape, zone_of
-from wakeful.routing.rights import Allowed, Editor
+from wakeful.routing.rendering import etag, has_secrets, job_shape, local, run_shape, whole_job, with_secrets, zone_of
 from wakeful.routing.wiring import Sched, Settings
 from wakeful.scheduler import Scheduler
 from wakeful.store.jobs import JobFilter
 from wakeful.surfaces.api.bulk_models import ManyDone, ManyJobs, ManyPreview, PreviewJobs
-from wakeful.surfaces.api.conditions import IfMatch, IfNew, IfNoneMatch, condition, unchanged
-from wakeful.surfaces.api.definitions import changes, new_job
+from wakeful.surfaces.api.definitions import IfMatch, IfNew, IfNoneMatch, changes, condition, new_job, unchanged
 from wakeful.triggers import iso, to_ms
 
 router = APIRouter(prefix="/api", tags=["jobs"])

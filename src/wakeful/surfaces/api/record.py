@@ -15,11 +15,10 @@ from wakeful.ids import action_number
 from wakeful.kernel.rules.holding import Hold
 from wakeful.kernel.views.ledger import read_since
 from wakeful.routing.addresses import JobRef
-from wakeful.routing.auth import Anyone, Viewer
+from wakeful.routing.auth import Allowed, Anyone, Editor, Viewer
 from wakeful.routing.idempotency import Answer, answer, respond, undoable
 from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, cursor_of, read_id_cursor
 from wakeful.routing.problems import answers
-from wakeful.routing.rights import Allowed, Editor
 from wakeful.routing.wiring import Sched
 from wakeful.surfaces.api.record_models import ActionOut, HoldIn, HoldOut, LedgerOut, SlotOut, UndoneOut, VerdictOut
 from wakeful.triggers.moments import read_moment

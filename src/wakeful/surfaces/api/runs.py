@@ -15,13 +15,12 @@ from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.model.run import Run
 from wakeful.kernel.rules.outcome import APPROVAL
 from wakeful.routing.addresses import JobRef
-from wakeful.routing.auth import Anyone, Caller, Gate, Operator, address_of, anyone, callback_token_in
+from wakeful.routing.auth import Allowed, Anyone, Caller, Editor, Gate, Operator, address_of, anyone, callback_token_in
 from wakeful.routing.idempotency import Answer, Key, answer, respond
 from wakeful.routing.models import Completed, Completion, Explained, Noted, Outcome, RunDetail, RunOut, RunStatus
 from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, cursor_of, id_number, page, page_answer, read_id_cursor
 from wakeful.routing.problems import ApiError, answers
 from wakeful.routing.rendering import run_detail, run_shape
-from wakeful.routing.rights import Allowed, Editor
 from wakeful.routing.wiring import Sched
 from wakeful.scheduler import Scheduler
 from wakeful.store.runs import RunFilter

@@ -24,7 +24,7 @@ from wakeful.routing.auth import admit
 from wakeful.routing.problems import Missing
 from wakeful.routing.settings import ServerSettings
 from wakeful.scheduler import Scheduler
-from wakeful.store.forks import on_fork
+from wakeful.store.process_identity import on_fork
 from wakeful.surfaces.api.app import create_app
 from wakeful.surfaces.api.connections import BoundedProtocol, Connections
 from wakeful.surfaces.api.guard import Guard

@@ -11,11 +11,10 @@ from starlette.responses import Response
 from wakeful.kernel.rules.parking import parked_reason
 from wakeful.kernel.views.statistics import Figures
 from wakeful.routing.addresses import AS_SENT
-from wakeful.routing.auth import Admin, Viewer
+from wakeful.routing.auth import Admin, Allowed, Viewer
 from wakeful.routing.idempotency import answer, respond
 from wakeful.routing.models import NodeOut, Nodes, Stats
 from wakeful.routing.problems import answers
-from wakeful.routing.rights import Allowed
 from wakeful.routing.wiring import Sched
 from wakeful.scheduler import Scheduler
 from wakeful.services import running

@@ -130,6 +130,12 @@ _ANSWERS: Mapping[str, tuple[str, Any]] = {
     "running": ("How many runs are in progress.", 1),
     "jobs": ("Jobs by status.", {"total": 3, "idle": 2, "running": 1, "paused": 0, "disabled": 0}),
     "runs_24h": ("Runs of the last 24 hours by outcome.", COUNTS),
+    "services": (
+        "What this server repeats in the background.",
+        [{"name": "configuration", "every_s": 1.0, "failing": False}],
+    ),
+    "every_s": ("Seconds between its steps; null: it is woken.", 1.0),
+    "failing": ("Whether its last step failed and is tried again; the server's log has the reason.", False),
     "runs_7d": ("Runs of the last 7 days by outcome.", COUNTS),
     "open_runs": ("Runs that have not ended, by status.", {"active": 1}),
     "queue_depth": ("How many starts are overdue or queued.", 0),

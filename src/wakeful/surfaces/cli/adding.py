@@ -11,16 +11,13 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from wakeful import Job, Scheduler
-from wakeful.console.caller import rights_here
-from wakeful.console.confirming import Yes, ask_before_final
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.finding import job_named
 from wakeful.console.humanize import need_seconds, next_times, relative, stamp, zone_of
-from wakeful.console.opening import change, now, now_ms, server_of
-from wakeful.console.output import say
+from wakeful.console.opening import change, default_zone, now, now_ms, rights_here, server_of, shown_zone
+from wakeful.console.output import Yes, ask_before_final, say
 from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Json, print_json
-from wakeful.console.zones import default_zone, shown_zone
 from wakeful.domains.agents.naming import AGENT
 from wakeful.domains.monitors import MONITOR, rotate_key
 from wakeful.errors import InvalidJob, JobExists
@@ -32,16 +29,18 @@ from wakeful.scheduler.jobs import IF_EXISTS
 from wakeful.surfaces.cli.agent_schedules import agent_job_name, changed_schedule, refuse_beside_agent
 from wakeful.surfaces.cli.app import JOBS, WithCommand, app
 from wakeful.surfaces.cli.definition import (
+    OF_KINDS,
     Definition,
     command_payload,
+    given,
     job_options,
+    own_kind,
     own_payload,
     refuse_beside_ping,
     request_payload,
     takes_definition,
     when_data,
 )
-from wakeful.surfaces.cli.fields import OF_KINDS, given, own_kind
 from wakeful.surfaces.cli.job_warnings import COMMAND, HTTP, missing_predecessors, overwritten_note, warnings_about
 from wakeful.surfaces.cli.monitoring import monitor_data, ping_address
 from wakeful.surfaces.cli.request import request_line

@@ -10,7 +10,7 @@ from wakeful.child_processes import TookTooLong, run_to_end
 from wakeful.domains.agents.runners.calling import environment, looked_up
 from wakeful.domains.agents.runners.presets.preset import Preset
 from wakeful.domains.agents.runners.spec import command_form, form_of, preset_of
-from wakeful.domains.command.lookup import obstacles
+from wakeful.domains.command.launch import obstacles
 from wakeful.domains.command.spec import CommandSpec
 from wakeful.errors import SchedulerError
 

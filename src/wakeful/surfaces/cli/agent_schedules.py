@@ -8,8 +8,7 @@ from wakeful.console.failures import WrongUse
 from wakeful.domains.agents.naming import AGENT, RULE, check_name
 from wakeful.domains.agents.schedule_options import edited
 from wakeful.errors import InvalidJob
-from wakeful.surfaces.cli.definition import Definition
-from wakeful.surfaces.cli.fields import OF_KINDS, given
+from wakeful.surfaces.cli.definition import OF_KINDS, Definition, given
 from wakeful.surfaces.cli.typed import NONE
 
 if TYPE_CHECKING:

@@ -7,13 +7,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful import Scheduler, ids
-from wakeful.console.caller import rights_here, say_undo
 from wakeful.console.humanize import ahead, brief, count, need_seconds, relative, stamp
-from wakeful.console.opening import change, now_ms, read
+from wakeful.console.opening import change, now_ms, read, rights_here, say_undo, shown_zone
 from wakeful.console.output import say
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
-from wakeful.console.zones import shown_zone
 from wakeful.domains.alerts import Snoozed, snooze
 from wakeful.errors import AlertNotFound, JobNotFound
 from wakeful.kernel.actions.lookup import find_job

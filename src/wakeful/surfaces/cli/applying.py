@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from wakeful import Scheduler
-from wakeful.console.caller import say_undo, user_name
 from wakeful.console.failures import say_note
 from wakeful.console.humanize import count, money
-from wakeful.console.opening import change, now_ms, read, server_of
+from wakeful.console.opening import change, now_ms, read, say_undo, server_of, user_name
 from wakeful.console.output import say, say_text
 from wakeful.console.store_location import Db, StoreLocation, given_store, place_beside
 from wakeful.console.tables import Json, print_json

@@ -8,15 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful import Run, Scheduler
-from wakeful.console.caller import rights_here
 from wakeful.console.failures import say_note
 from wakeful.console.finding import Ref, run_meant
 from wakeful.console.humanize import brief, count, plain, relative
-from wakeful.console.opening import change, now_ms, read, server_of
+from wakeful.console.opening import change, now_ms, read, rights_here, server_of, shown_zone
 from wakeful.console.output import say
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, HowMany, Json, print_json, print_table
-from wakeful.console.zones import shown_zone
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.model.run import run_views

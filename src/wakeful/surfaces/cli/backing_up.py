@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful.clock import SystemClock
-from wakeful.console.caller import user_name
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.humanize import count
-from wakeful.console.opening import now
+from wakeful.console.opening import now, user_name
 from wakeful.console.output import say
 from wakeful.console.store_location import Db, StoreLocation, chosen, find_place
 from wakeful.console.tables import Json, print_json

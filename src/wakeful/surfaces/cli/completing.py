@@ -117,7 +117,7 @@ def _values(before: Sequence[str], option: str, value: str, jobs: Jobs) -> list[
     from wakeful.kernel.actions.tokens import ROLES
     from wakeful.scheduler.jobs import IF_EXISTS
     from wakeful.store.listing import STATUS_SQL
-    from wakeful.surfaces.cli.fields import flags
+    from wakeful.surfaces.cli.definition import flags
 
     known = {"--status": tuple(STATUS_SQL), "--role": ROLES, "--if-exists": IF_EXISTS}
     known |= {field.option: field.choices for _, field, _ in flags()}

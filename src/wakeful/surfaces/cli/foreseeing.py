@@ -13,11 +13,10 @@ from wakeful import Scheduler
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.humanize import count, money, stamp
 from wakeful.console.humanize import span as length_of
-from wakeful.console.opening import change, now, now_ms, read
+from wakeful.console.opening import change, now, now_ms, read, shown_zone, usable_zone
 from wakeful.console.output import say
 from wakeful.console.store_location import ConfigFile, Db, StoreLocation, chosen, given_store, place_beside
 from wakeful.console.tables import Column, Json, JsonParts, print_json, print_sentence, print_table
-from wakeful.console.zones import shown_zone, usable_zone
 from wakeful.errors import IntervalParseError
 from wakeful.surfaces.cli.app import TIME, app
 from wakeful.surfaces.cli.when import read_when

@@ -9,11 +9,10 @@ import typer
 
 from wakeful import Job, Scheduler, Verdict
 from wakeful.console.humanize import ahead, brief, count, moment_words, relative, zone_of
-from wakeful.console.opening import now_ms, read, server_of
+from wakeful.console.opening import now_ms, read, server_of, shown_zone
 from wakeful.console.output import say
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Json, print_facts, print_json, print_sentence
-from wakeful.console.zones import shown_zone
 from wakeful.domains.agents.budgets.spending import fleet_today
 from wakeful.kernel.rules.holding import hold_of
 from wakeful.kernel.rules.parking import HOLD

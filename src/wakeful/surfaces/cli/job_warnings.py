@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from wakeful.domains import domains
 from wakeful.kernel.domain import load
 from wakeful.kernel.rules.options import read_options
+from wakeful.kernel.rules.pending import crowded_note
 from wakeful.kernel.rules.policy import thinned_note
-from wakeful.kernel.rules.retrying import crowded_note
 from wakeful.triggers import After
 
 if TYPE_CHECKING:

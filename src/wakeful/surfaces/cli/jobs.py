@@ -13,16 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wakeful import Job, Run, Scheduler
-from wakeful.console.caller import rights_here, say_undo
-from wakeful.console.confirming import Yes, ask_before
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.finding import Ref, job_named, job_or_run, offered_by_id
 from wakeful.console.humanize import ago, ahead, brief, count, need_seconds, next_times, relative, stamp, zone_of
-from wakeful.console.opening import change, now_ms, read
-from wakeful.console.output import say
+from wakeful.console.opening import change, now_ms, read, rights_here, say_undo, shown_zone, zones_of_runs
+from wakeful.console.output import Yes, ask_before, say
 from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
-from wakeful.console.zones import shown_zone, zones_of_runs
 from wakeful.domains import hidden_kinds
 from wakeful.kernel.model.job import job_views
 from wakeful.kernel.rules.holding import hold_of, hold_words

@@ -8,14 +8,12 @@ from typing import Annotated
 import typer
 
 from wakeful import Ledger, Scheduler, Slot, Tally
-from wakeful.console.caller import rights_here
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.humanize import count, stamp
-from wakeful.console.opening import change, now, read
+from wakeful.console.opening import change, now, read, rights_here, shown_zone
 from wakeful.console.output import say
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Column, Json, print_json, print_sentence, print_table
-from wakeful.console.zones import shown_zone
 from wakeful.kernel.views.ledger import read_since
 from wakeful.surfaces.cli.app import TIME, app
 from wakeful.surfaces.cli.when import read_when

@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wakeful.console.caller import user_name
 from wakeful.console.failures import WrongUse
-from wakeful.console.opening import change
+from wakeful.console.opening import change, user_name
 from wakeful.console.store_location import TOKEN, Db, chosen
 from wakeful.errors import InvalidSetting
 from wakeful.surfaces.cli.app import SERVER, app

@@ -11,11 +11,10 @@ import typer
 
 from wakeful import Scheduler
 from wakeful.console.failures import WrongUse, say_note
-from wakeful.console.opening import change, now_ms, read, server_of
+from wakeful.console.opening import change, default_zone, now_ms, read, server_of
 from wakeful.console.output import say
 from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Json, print_json
-from wakeful.console.zones import default_zone
 from wakeful.counting import counted
 from wakeful.surfaces.cli.app import SERVER, app
 from wakeful.triggers import system_zone
@@ -90,7 +89,7 @@ def _from_others(name: str, path: Path, place: StoreLocation, into: str | None, 
 
 
 def _from_export(path: Path, place: StoreLocation, *, yes: bool) -> Batch:
-    from wakeful.console.caller import user_name
+    from wakeful.console.opening import user_name
     from wakeful.moving import returning
 
     if not yes:

@@ -9,10 +9,9 @@ import typer
 
 from wakeful import Scheduler
 from wakeful.clock import sleep
-from wakeful.console.caller import rights_here
 from wakeful.console.failures import WrongUse, say_aside, say_error
 from wakeful.console.humanize import ago, count
-from wakeful.console.opening import RUN_NODE, change, now_ms, read, server_of
+from wakeful.console.opening import RUN_NODE, change, now_ms, read, rights_here, server_of
 from wakeful.console.output import say
 from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Cell, Column, Json, print_json, print_table

@@ -10,14 +10,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 
 from wakeful import Job, Scheduler
-from wakeful.console.caller import rights_here, say_undo
 from wakeful.console.failures import WrongUse, say_error, say_note
 from wakeful.console.humanize import count
-from wakeful.console.opening import change, now_ms
+from wakeful.console.opening import change, now_ms, rights_here, say_undo, shown_zone
 from wakeful.console.output import say
 from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Json, print_json
-from wakeful.console.zones import shown_zone
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.drafts import check_note
 from wakeful.kernel.actions.selections import BulkResult, JobSelection

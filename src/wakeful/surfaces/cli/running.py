@@ -11,11 +11,10 @@ import typer
 
 from wakeful import Job, Run, Scheduler
 from wakeful.clock import sleep
-from wakeful.console.caller import rights_here
 from wakeful.console.failures import WrongUse, say_aside, say_error, say_note
 from wakeful.console.finding import OPEN, Ref, job_named, offered_by_id, run_meant
 from wakeful.console.following import POLL_S, WELL, refuse_later, say_begun, until_done
-from wakeful.console.opening import change, now_ms, server_of
+from wakeful.console.opening import change, now_ms, rights_here, server_of
 from wakeful.console.output import Output, say, say_text
 from wakeful.console.running_here import run_in_this_process, runs_here
 from wakeful.console.store_location import Db, chosen

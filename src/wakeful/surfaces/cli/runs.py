@@ -11,17 +11,14 @@ import typer
 
 from wakeful import Run, Scheduler, ids
 from wakeful.clock import sleep
-from wakeful.console.caller import rights_here
-from wakeful.console.confirming import Yes
 from wakeful.console.failures import say_note
 from wakeful.console.finding import OPEN, Ref, offered_by_id, run_meant, run_with_id
 from wakeful.console.following import pauses
 from wakeful.console.humanize import ago, brief, need_seconds, plain, relative, span, stamp
-from wakeful.console.opening import change, now_ms, read, server_of
-from wakeful.console.output import say, say_text
+from wakeful.console.opening import change, now_ms, read, rights_here, server_of, zones_of_runs
+from wakeful.console.output import Yes, say, say_text
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, HowMany, Json, coloured, print_facts, print_json, print_table
-from wakeful.console.zones import zones_of_runs
 from wakeful.errors import RunNotFound, ScheduleTriggerError
 from wakeful.kernel.rules.outcome import with_type
 from wakeful.kernel.views.cut_off import CUT_OFF, cut_off_runs

@@ -53,6 +53,8 @@ def install(
     file, text = units.place(system=is_system), units.written(service)
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
+        file.touch()
+        file.chmod(0o644 if is_system else 0o600)  # the address of a user's store may have a password
         file.write_text(text, encoding="utf-8")
     except OSError as error:
         raise WrongUse(f"{file} cannot be written ({error.strerror}): --system needs root, --user does not.") from error
@@ -119,6 +121,8 @@ def _own_service(ctx: typer.Context, config: Path | None, db: str | None) -> uni
     program = units.program()
     if file is not None and file.name != "wakeful.yaml":
         raise WrongUse(f"A service reads wakeful.yaml in its folder: call {file} so.")
+    if not f"{folder}{place.url}".isprintable():
+        raise WrongUse("A service cannot be in a folder whose name has a line break or the like.")
     return units.Service(program, folder, place.url)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import plistlib
+import re
 import shlex
 import shutil
 import sys
@@ -46,6 +47,7 @@ RemoveIPC=yes
 SystemCallFilter=@system-service
 SystemCallErrorNumber=EPERM
 """
+_SPECIAL = re.compile(r"""[\s"'\\]""")
 
 
 class Service(NamedTuple):
@@ -67,8 +69,8 @@ def program() -> tuple[str, ...]:
 
 def systemd_unit(service: Service) -> str:
     """The unit of a server."""
-    command = shlex.join([*service.program, "serve"])
-    environment = f"Environment=WAKEFUL_DB={service.store}\n" if service.store is not None else ""
+    command = " ".join(_word(word) for word in (*service.program, "serve"))
+    environment = f"Environment={_word(f'WAKEFUL_DB={service.store}')}\n" if service.store is not None else ""
     owner = f"User={service.user}\nStateDirectory=wakeful\nStateDirectoryMode=0700\n" if service.system else ""
     secrets = "EnvironmentFile=-/etc/wakeful.env\n" if service.system else ""
     where = "/etc/systemd/system" if service.system else "~/.config/systemd/user"
@@ -76,11 +78,24 @@ def systemd_unit(service: Service) -> str:
     return (
         f"# {where}/wakeful.service: one Wakeful server. docs/service.md explains each line.\n"
         f"[Unit]\nDescription=Wakeful scheduler\n{network}\n"
-        f"[Service]\n{owner}WorkingDirectory={service.folder}\n{environment}{secrets}ExecStart={command}\n"
+        f"[Service]\n{owner}WorkingDirectory={_plain(str(service.folder))}\n{environment}{secrets}ExecStart={command}\n"
         f"Restart=always\nRestartSec=2\nKillMode=mixed\nTimeoutStopSec={STOP_S}\n"
         f"{HARDENED}{HARDENED_SYSTEM if service.system else ''}\n"
         f"[Install]\nWantedBy={'multi-user' if service.system else 'default'}.target\n"
     )
+
+
+def _plain(text: str) -> str:
+    """A text in which systemd fills in nothing."""
+    return text.replace("%", "%%")
+
+
+def _word(text: str) -> str:
+    """A text as one word of a unit."""
+    if not _SPECIAL.search(text):
+        return _plain(text)
+    quoted = _plain(text).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{quoted}"'
 
 
 def launchd_plist(service: Service) -> str:
@@ -130,7 +145,7 @@ def started_program(text: str) -> str | None:
         return found[0] if isinstance(found[0], str) else None
     lines = [line.partition("=")[2] for line in text.splitlines() if line.startswith("ExecStart=")]
     words = shlex.split(lines[-1]) if lines else []
-    return words[0] if words else None
+    return words[0].replace("%%", "%") if words else None
 
 
 def look() -> tuple[str, bool, str, str | None] | None:

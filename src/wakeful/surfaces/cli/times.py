@@ -15,11 +15,10 @@ from wakeful.console import humanize
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.finding import Ref, offered_by_id
 from wakeful.console.humanize import ahead, need_seconds, relative, stamp, zone_named, zone_of
-from wakeful.console.opening import change, now, now_ms, read
+from wakeful.console.opening import change, default_zone, now, now_ms, read, shown_zone
 from wakeful.console.output import say
 from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Column, HowMany, Json, print_json, print_sentence, print_table
-from wakeful.console.zones import default_zone, shown_zone
 from wakeful.errors import IntervalParseError, InvalidTrigger
 from wakeful.kernel.model.job import job_views
 from wakeful.kernel.rules.policy import spaced_slots, thinned_note

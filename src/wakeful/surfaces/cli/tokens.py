@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from wakeful.console.confirming import Yes, ask_before_final
 from wakeful.console.humanize import relative
 from wakeful.console.opening import change, now_ms, read
-from wakeful.console.output import say
+from wakeful.console.output import Yes, ask_before_final, say
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, Json, print_json, print_table
 from wakeful.surfaces.cli.app import SERVER, app

@@ -7,10 +7,9 @@ from typing import Annotated
 import typer
 
 from wakeful import Action, Scheduler, Undone
-from wakeful.console.caller import rights_here
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.humanize import count, relative, span
-from wakeful.console.opening import change, now_ms, read
+from wakeful.console.opening import change, now_ms, read, rights_here
 from wakeful.console.output import say
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, Json, print_json, print_table

@@ -7,7 +7,7 @@ from typing import Any
 from wakeful.errors import InvalidTrigger
 from wakeful.surfaces.mcp.arguments import Schema, text, whole
 from wakeful.triggers import Trigger, trigger_from_data
-from wakeful.triggers.data import trigger_as_written
+from wakeful.triggers.fields import trigger_as_written
 from wakeful.triggers.sentences import read_sentence
 
 RHYTHMS = ("when", "cron", "every", "at")

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wakeful.domains.agents.naming import AGENT
 from wakeful.domains.agents.self_scheduling.requesting import Requester, requester
 from wakeful.errors import NotAllowed
-from wakeful.kernel.engine.proposed import MCP
-from wakeful.routing.rights import rights_of
+from wakeful.kernel.engine.ending import MCP
+from wakeful.routing.auth import rights_of
 
 if TYPE_CHECKING:
     from wakeful.kernel.actions.authorization import Rights

@@ -8,7 +8,7 @@ from typing import Any
 from wakeful import ids
 from wakeful.domains.agents.naming import wake_job
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.kernel.views.lately import lately
+from wakeful.kernel.views.history import lately
 from wakeful.store.interface import Transaction
 from wakeful.surfaces.web.drawings.bars import meter, sparkline
 from wakeful.surfaces.web.marks import Look, look_of_run

@@ -9,7 +9,7 @@ from typing import Any
 from wakeful.errors import NotAllowed, SchedulerError
 from wakeful.kernel.model.job import Job
 from wakeful.kernel.rules import option_fields
-from wakeful.kernel.views.lately import lately
+from wakeful.kernel.views.history import lately
 from wakeful.kernel.views.scheduled_ahead import look_ahead
 from wakeful.routing.rendering import job_shape
 from wakeful.store.interface import Transaction

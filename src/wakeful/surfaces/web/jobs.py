@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 
 from wakeful.kernel.actions.lookup import near_names
 from wakeful.kernel.model.job import Job, job_views
-from wakeful.kernel.views.lately import lately
+from wakeful.kernel.views.history import lately
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import JobFilter
 from wakeful.store.records import JobDef, JobState

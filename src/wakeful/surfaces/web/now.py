@@ -15,7 +15,7 @@ from wakeful.domains.delivery.views import delivery_text, list_connectors, list_
 from wakeful.kernel.model.job import Job, Run, job_views
 from wakeful.kernel.model.run import run_views
 from wakeful.kernel.rules.outcome import APPROVAL
-from wakeful.kernel.views.lately import lately
+from wakeful.kernel.views.history import lately
 from wakeful.kernel.views.ledger import Tally
 from wakeful.kernel.views.records import Alert, alert_views
 from wakeful.kernel.views.statistics import Figures, figures

@@ -10,9 +10,8 @@ from starlette.responses import RedirectResponse, Response
 
 from wakeful.errors import SchedulerError
 from wakeful.routing.addresses import as_sent
-from wakeful.routing.auth import anyone
+from wakeful.routing.auth import anyone, rights_of
 from wakeful.routing.problems import ApiError
-from wakeful.routing.rights import rights_of
 from wakeful.routing.wiring import scheduler_of, settings_of
 from wakeful.surfaces.api.front import listing
 from wakeful.surfaces.web import (

@@ -9,9 +9,9 @@ import json
 import re
 
 from wakeful.errors import IntervalParseError, InvalidTrigger
-from wakeful.triggers.after import OWN_RUNS, After
 from wakeful.triggers.base import Trigger
 from wakeful.triggers.cron import Cron
+from wakeful.triggers.external import OWN_RUNS, After
 from wakeful.triggers.moments import FIRST_SECOND, LAST_MS
 from wakeful.triggers.sentences.making import make
 from wakeful.triggers.sentences.near import nearest

@@ -10,11 +10,10 @@ import typer
 from wakeful import ids
 from wakeful.console.failures import say_note
 from wakeful.console.humanize import ago, moment_words
-from wakeful.console.opening import change, now_ms, read, server_of
+from wakeful.console.opening import change, now_ms, read, server_of, shown_zone
 from wakeful.console.output import say, say_text
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
-from wakeful.console.zones import shown_zone
 from wakeful.domains.agents.inbound import receiving
 from wakeful.scheduler import Scheduler
 from wakeful.triggers.moments import read_moment

@@ -19,11 +19,10 @@ from wakeful.domains.agents.route_models import (
 )
 from wakeful.kernel.actions.recording import origin_of
 from wakeful.routing import addresses
-from wakeful.routing.auth import Operator, OperatorOrRun, ViewerOrRun
+from wakeful.routing.auth import Allowed, Operator, OperatorOrRun, ViewerOrRun
 from wakeful.routing.idempotency import answer, respond, undoable
 from wakeful.routing.paging import Page
 from wakeful.routing.problems import answers
-from wakeful.routing.rights import Allowed
 from wakeful.routing.wiring import Sched
 
 router = APIRouter(prefix="/api/agents", tags=["agents"])

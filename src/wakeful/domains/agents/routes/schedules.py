@@ -24,11 +24,10 @@ from wakeful.kernel.actions.idempotency import run_idempotent
 from wakeful.kernel.hooks import Showing
 from wakeful.kernel.rules.options import OPTION_NAMES
 from wakeful.routing import addresses
-from wakeful.routing.auth import Anyone
+from wakeful.routing.auth import Allowed, Anyone, Editor
 from wakeful.routing.idempotency import Answer, Key, answer, respond, undoable
 from wakeful.routing.problems import ApiError, answers
 from wakeful.routing.rendering import local, zone_of
-from wakeful.routing.rights import Allowed, Editor
 from wakeful.routing.wiring import Sched
 from wakeful.store.interface import Transaction
 from wakeful.triggers import from_ms, iso, to_ms

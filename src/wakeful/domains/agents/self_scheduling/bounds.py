@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 
 from wakeful.counting import counted
 from wakeful.errors import InvalidTrigger, NotAllowed, QuotaReached
-from wakeful.kernel.rules.limits import too_often
+from wakeful.kernel.rules.policy import too_often
 from wakeful.triggers import Trigger
-from wakeful.triggers.data import trigger_from_data
 from wakeful.triggers.durations import UNITS, format_interval
+from wakeful.triggers.fields import trigger_from_data
 from wakeful.triggers.moments import iso
 
 OFF, ASK, ALLOW = "off", "ask", "allow"

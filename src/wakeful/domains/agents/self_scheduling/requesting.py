@@ -33,10 +33,10 @@ from wakeful.kernel.actions.proposing import note_written, propose, refuse_edite
 from wakeful.kernel.actions.recording import on_record, origin_of
 from wakeful.kernel.actions.runs import run_now
 from wakeful.kernel.actions.stops import refuse_stopped
-from wakeful.kernel.engine.proposed import MCP, open_proposal
+from wakeful.kernel.engine.ending import MCP, open_proposal
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.store.listing import JobFilter
-from wakeful.store.proposals import Proposal, Proposals
+from wakeful.store.owners import Proposal, Proposals
 
 if TYPE_CHECKING:
     from wakeful.kernel.actions.authorization import Rights
@@ -166,7 +166,7 @@ def start(tx: Transaction, context: Context, who: Requester, ref: str) -> int:
 def own_schedule(tx: Transaction, who: Requester, ref: str) -> tuple[JobDef, JobState]:
     """The schedule of that name that the requester made itself; JobNotFound or NotAllowed for every other."""
     job, state = find_own(tx, who.rights, ref)
-    if job.source != MCP:
+    if job.source != MCP or job.id not in tx.of(Proposals).of([job.id]):  # an operator's over MCP has no record
         raise NotAllowed(f"{job.name} was not made by {who.name}: only what you made yourself can be changed.")
     return job, state
 
@@ -211,13 +211,13 @@ def waits(tx: Transaction, job: JobDef) -> str | None:
 
 def _own_jobs(tx: Transaction, who: Requester) -> list[JobDef]:
     """The schedules that count: those the requester made and that are not over."""
-    found = tx.jobs.matching(JobFilter(source=MCP, owned=who.rights.owned))
+    found = tx.jobs.matching(JobFilter(source=MCP, owned=who.rights.owned, requested=True))
     return [job for job, state in found if state.ended_at is None]
 
 
 def _following(tx: Transaction, who: Requester, job: JobDef) -> Proposal:
     """The record of a schedule whose runs follow from the run that asks, too."""
-    known = tx.of(Proposals).of([job.id]).get(job.id) or Proposal(job.id, who.name, None, tx.now)
+    known = tx.of(Proposals).of([job.id])[job.id]
     if who.sender is None:
         return known
     hops, outside = max(known.hops, who.sender.hops), max(known.outside, int(who.sender.is_fed))

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.hops import Sender, hops_of
 from wakeful.domains.agents.senders.tables import Senders
-from wakeful.kernel.engine.proposed import MCP, PROPOSED
-from wakeful.store.proposals import Proposals
+from wakeful.kernel.engine.ending import MCP, PROPOSED
+from wakeful.store.owners import Proposals
 from wakeful.store.records import RunDetails
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wakeful.domains.agents.senders.tables import Senders
-from wakeful.store.proposals import Proposals
+from wakeful.store.owners import Proposals
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection

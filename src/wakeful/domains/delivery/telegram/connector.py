@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.delivery.chat.buttons import buttons_of, keyboard
-from wakeful.domains.delivery.connector import Message, Permanent, Temporary, Unclear
+from wakeful.domains.delivery.connector import Arrived, Message, Permanent, Temporary, Unclear
 from wakeful.domains.delivery.outbox import unpaired
 from wakeful.domains.delivery.telegram.api import FOR_GOOD, BotApi, BotError
 from wakeful.domains.delivery.telegram.formatting import PARTS_MOST, as_html, parts, whole
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from wakeful.scheduler import Scheduler
 
 REFUSED_MARKUP = ("can't parse entities", "empty")  # in what Telegram says of tags; the second of tags around nothing
-KEPT = 200  # messages whose parts that arrived are remembered
 FILE_NAME = "message.txt"
 
 
@@ -43,7 +42,7 @@ class TelegramConnector:
         self.account = hashlib.sha256(token.encode()).hexdigest()
         self.api = BotApi(token, base_url, clock, settings)
         self.secrets = [token, token.partition(":")[2]]
-        self._arrived: dict[str, int] = {}  # how many parts of a message have
+        self._arrived = Arrived()
         self._receiver: Receiver | None = None
 
     # -- sending ------------------------------------------------------------------------------------------------------
@@ -51,26 +50,15 @@ class TelegramConnector:
     async def send(self, message: Message) -> None:
         if message.to is None:
             raise Permanent(unpaired(self.name))
-        # A message that failed half-way goes on where it stopped.
-        begin, key = self._arrived.pop(message.id, 0), message.id
-        calls = self._calls(message)
-        for index, (text, more) in enumerate(calls):
-            if index < begin:
+        for index, (text, more) in enumerate(self._calls(message)):
+            if index < self._arrived.of(message.id):
                 continue
             try:
                 await self._send_part(message.to, text, more)
             except BotError as error:
-                self._remember(key, index)
                 raise _as_failure(error) from None
-            except BaseException:
-                self._remember(key, index)
-                raise
-
-    def _remember(self, key: str, arrived: int) -> None:
-        while len(self._arrived) >= KEPT:
-            self._arrived.pop(next(iter(self._arrived)))
-        if arrived:
-            self._arrived[key] = arrived
+            self._arrived.note(message.id, index + 1)
+        self._arrived.forget(message.id)
 
     def _calls(self, message: Message) -> list[tuple[str, dict[str, Any]]]:
         """The parts of a message, each with what goes along; a very long one is its first part and a file."""

@@ -20,6 +20,7 @@ MAX_PEEK = 1_000
 BLOCK = 100  # so many at least are read at once where some of them may be sorted out
 MESSAGE_ID = "message_id"
 MAX_ID, MAX_IDS = 1_000, 10_000  # bytes, and how many
+EXACT = 2**53  # whole numbers up to here are the same as numbers with a fraction of 0
 FEW_TEXTS = 20  # so many texts at most are looked for in each payload by the store
 
 
@@ -58,7 +59,7 @@ def asked(topic: str, limit: Any, after: Any, where: Any, *, until: int | None =
         raise LogicError(message)
     values = {key: _values(value) for key, value in (where or {}).items()}
     names = None if MESSAGE_ID not in values else _names(values.pop(MESSAGE_ID))
-    keys = tuple((key, frozenset(_text(value) for value in wanted)) for key, wanted in values.items())
+    keys = tuple((key, frozenset(text for value in wanted for text in _ways(value))) for key, wanted in values.items())
     return Question(topic, limit, number, Filter(names, [_texts(*one) for one in keys], until), keys)
 
 
@@ -78,6 +79,14 @@ def _names(values: Sequence[Any]) -> list[str]:
         message = f"`where` takes at most {MAX_IDS:,} message ids at once, not {len(values):,}."
         raise LogicError(message)
     return [name for name in map(str, values) if is_key(name, MAX_ID)]
+
+
+def _ways(value: Any) -> set[str]:
+    """The ways in which payloads have a value: 7 is 7.0 as well, as in Python and in JSON."""
+    is_whole = isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= EXACT
+    return (
+        {_text(value), *map(_text, (int(value), float(value)))} if is_whole and value == int(value) else {_text(value)}
+    )
 
 
 def _text(value: Any) -> str:

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 from wakeful import ids
 from wakeful.domains.agents.naming import AGENT
 from wakeful.domains.agents.schedule_options import edited
+from wakeful.domains.agents.schedules import SOURCE
 from wakeful.domains.agents.self_scheduling import requesting
 from wakeful.errors import InvalidJob
 from wakeful.kernel.actions import authorized
 from wakeful.kernel.actions.authorized import WriteTerms
 from wakeful.kernel.actions.selections import JobSelection
+from wakeful.kernel.engine.ending import MCP
 from wakeful.kernel.rules.options import as_written, from_text
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.surfaces.mcp import timing
@@ -23,6 +25,7 @@ from wakeful.surfaces.mcp.tools.looking import NAME, get_schedule
 from wakeful.surfaces.mcp.tools.making import LONGEST_PROMPT, made
 
 if TYPE_CHECKING:
+    from wakeful.kernel.actions.authorization import Rights
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef
@@ -43,11 +46,16 @@ async def change_schedule(ctx: ToolContext, given: Given) -> Answer:
             who = ctx.requester(tx)
             approval = requesting.change(tx, context, who, ids.job_text(job.id), changes, what=what, zone=ctx.zone)
             return made(tx, ctx, job.name, approval)
-        rights = ctx.rights._replace(admin_kinds=True) if job.kind == AGENT else ctx.rights
-        authorized.patch_job(tx, context, ids.job_text(job.id), changes, WriteTerms(rights, ctx.zone))
+        authorized.patch_job(tx, context, ids.job_text(job.id), changes, WriteTerms(_rights(ctx, job), ctx.zone))
         return made(tx, ctx, job.name, requesting.waits(tx, job))
 
     return await ctx.scheduler.transact(work)
+
+
+def _rights(ctx: ToolContext, job: JobDef) -> Rights:
+    """Operators write schedules that were given to agents over the network; other jobs of agents are for admins."""
+    given = job.kind == AGENT and job.source in (MCP, SOURCE)
+    return ctx.rights._replace(admin_kinds=True) if given else ctx.rights
 
 
 def _changes(job: JobDef, given: Given, trigger: Any) -> dict[str, Any]:
@@ -92,13 +100,14 @@ async def _switch(ctx: ToolContext, given: Given, *, on: bool) -> Answer:
 
 async def remove_schedule(ctx: ToolContext, given: Given) -> Answer:
     ctx.needs_editor()
-    name = await ctx.scheduler.read(lambda tx: requesting.find_own(tx, ctx.rights, given["name"])[0].name)
+    job = await ctx.scheduler.read(lambda tx: requesting.find_own(tx, ctx.rights, given["name"])[0])
+    name = job.name
     if ctx.is_limited:
         action = await ctx.scheduler.transact(
             lambda tx, context: requesting.remove(tx, context, ctx.requester(tx), name)
         )
     else:
-        action = await ctx.scheduler.server_side.remove_job(name, ctx.rights)
+        action = await ctx.scheduler.server_side.remove_job(name, _rights(ctx, job))
     return {"removed": name, **({"undo": f"wakeful undo {action}"} if action is not None else {})}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from wakeful.counting import counted
 from wakeful.domains.agents.self_scheduling import requesting
-from wakeful.kernel.engine.proposed import MCP
+from wakeful.kernel.engine.ending import MCP
 from wakeful.kernel.model.job import job_views
 from wakeful.store.listing import JobFilter
 from wakeful.surfaces.mcp.arguments import flag, milliseconds, text, whole
@@ -40,6 +40,7 @@ async def list_schedules(ctx: ToolContext, given: Given) -> Answer:
         limit=limit + 1,
         hidden=ctx.scheduler.host.hidden_kinds,
         owned=ctx.rights.owned,
+        requested=bool(given.get("mine")) and ctx.is_limited,
     )
 
     def work(tx: Transaction) -> tuple[Answer, list[Pair]]:

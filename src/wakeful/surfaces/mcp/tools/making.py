@@ -17,7 +17,7 @@ from wakeful.errors import InvalidJob, InvalidTrigger, NotAllowed
 from wakeful.kernel.actions import authorized
 from wakeful.kernel.actions.authorized import WriteTerms
 from wakeful.kernel.actions.drafts import NewJob, draft
-from wakeful.kernel.engine.proposed import MCP
+from wakeful.kernel.engine.ending import MCP
 from wakeful.kernel.model.job import job_view
 from wakeful.surfaces.mcp import timing
 from wakeful.surfaces.mcp.arguments import text

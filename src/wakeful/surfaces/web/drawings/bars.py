@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from wakeful.counting import counted
 from wakeful.kernel.model.job import Run
-from wakeful.kernel.views.lately import Lately
+from wakeful.kernel.views.history import Lately
 from wakeful.surfaces.web.rendering import cut, visible
 
 TALLEST, SHORTEST, QUIET_HEIGHT, DEPTH = 14, 3, 2, 7
