@@ -133,7 +133,7 @@ def test_every_error_is_one_sentence_with_its_own_code(wakeful, argv, code, said
 
 def test_a_file_that_is_no_store_is_reported_and_left_alone(wakeful, here):
     (here / "text.db").write_text("this is not a database " * 100)
-    for argv in (["list"], ["add", "x", "--every", "1h", "--", "true"], ["serve"]):
+    for argv in (["list"], ["add", "x", "--every", "1h", "--", "true"], ["serve", "--port", "0"]):
         answer = wakeful(argv[0], "--db", "text.db", *argv[1:])
         assert answer.code == 1
         assert f"{here / 'text.db'} is not a database" in answer.err

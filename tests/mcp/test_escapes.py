@@ -359,3 +359,39 @@ async def test_an_operator_changes_and_removes_what_agents_were_given_and_not_wh
         given = (await operator.ok("schedule", agent="a", **DAILY))["name"]
         assert (await operator.ok("change_schedule", name=given, prompt="Other"))["does"] == "Other"
         assert (await operator.ok("remove_schedule", name=given))["removed"] == given
+
+
+@virtual
+async def test_an_agent_that_a_person_paused_schedules_nothing(scene, agents):
+    async with agents.scheduler_with({"a": agent(self_schedule="allow")}) as scheduler:
+        await scheduler.start()
+        tools = Tools(scheduler, agents)
+
+        async def deed(by):
+            await by.ok("schedule", name="own", **DAILY)
+            await by.ok("pause_schedule", name="own")
+            await scheduler.agents.pause("a")
+            assert "a is paused by an operator" in await by.refused("schedule", name="more", **DAILY)
+            assert "a is paused by an operator" in await by.refused("remind_me", when="in 2 hours", text="x")
+            assert "a is paused by an operator" in await by.refused("change_schedule", name="own", prompt="x")
+            assert "a is paused by an operator" in await by.refused("resume_schedule", name="own")
+            assert "a is paused by an operator" in await by.refused("run_now", name="own")
+
+        await in_a_run(scene, tools, "a", deed)
+        await scene.sleep(3 * DAY)
+        assert len(agents.turns) == 1
+
+
+@virtual
+async def test_a_schedule_that_is_too_often_is_refused_with_what_is_accepted(scene, agents):
+    bounds = {"mode": "allow", "min_interval": "30m"}
+    async with agents.scheduler_with({"a": agent(self_schedule=bounds)}) as scheduler:
+        await scheduler.start()
+        tools = Tools(scheduler, agents)  # whose own limit is an hour
+
+        async def deed(by):
+            said = await by.refused("schedule", when="every 30 minutes", prompt="x")
+            assert said == "every 30 minutes is too often: your schedules are at least 1h apart, such as every hour."
+            await by.ok("schedule", when="every hour", prompt="x")
+
+        await in_a_run(scene, tools, "a", deed)

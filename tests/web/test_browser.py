@@ -175,6 +175,19 @@ def test_a_question_is_answered_and_the_answer_is_counted(browsing):
 
 
 @in_browser
+def test_a_job_that_asks_is_answered_on_its_own_page(browsing):
+    add(browsing, "asks-here", command=["true"], approval=True)
+    with api(browsing) as client:
+        client.post("/api/jobs/asks-here/run", json={})
+    page = browsing.tab("/jobs/asks-here")
+    assert page.locator("#job").get_by_role("button", name="Reject").is_visible()
+    page.locator("#job").get_by_role("button", name="Approve").click()
+    page.wait_for_selector("#undo:has-text('Approved asks-here')")
+    page.wait_for_selector("#runs td:has-text('success')")
+    assert page.locator("#job").get_by_role("button", name="Approve").count() == 0
+
+
+@in_browser
 def test_every_action_can_be_done_with_the_keyboard_alone(browsing):
     add(browsing, "by-keys")
     page = browsing.tab("/jobs?q=by-keys")
@@ -195,6 +208,20 @@ def test_every_action_can_be_done_with_the_keyboard_alone(browsing):
     page.wait_for_url("**/runs")
     page.locator("body").press("?")
     page.wait_for_selector("dialog:has-text('Keys')")
+
+
+@in_browser
+def test_keys_lead_from_a_row_to_why_and_to_the_actions_of_what_is_selected(browsing):
+    add(browsing, "by-key-why")
+    page = browsing.tab("/jobs?q=by-key-why")
+    page.locator("body").press("j")
+    page.wait_for_selector("[data-id]:focus-within")
+    page.keyboard.press("x")
+    page.wait_for_selector("[data-count]:has-text('1 selected')")
+    page.keyboard.press(".")
+    assert page.evaluate("document.activeElement.textContent") == "Run now"
+    page.locator("body").press("y")
+    page.wait_for_url("**/jobs/by-key-why")
 
 
 @in_browser

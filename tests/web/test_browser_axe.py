@@ -10,15 +10,16 @@ pytestmark = pytest.mark.promise("X28")
 PAGES = (
     *("/", "/?view=table", "/jobs", "/jobs?q=zzz", "/jobs/broken", "/jobs/new", "/jobs/hello/edit", "/runs", "/agents"),
     *("/agents/reporter", "/workflows", "/workflows/invoices", "/deliveries", "/monitors", "/alerts", "/nodes"),
-    *("/events", "/more", "/find?q=he", "/jobs/none-of-this-name", "/simulate", "RUN", "DELIVERY", "SLOT"),
+    *("/events", "/more", "/find?q=he", "/jobs/none-of-this-name", "/simulate", "RUN", "WAITS", "DELIVERY", "SLOT"),
 )
 GROUPS = 4
 LOOKS = [(scheme, width) for width in (1280, 820, 390) for scheme in ("light", "dark")]
 NAMED = """async () => {
   const of = async (path) => (await (await fetch(path)).json()).items[0];
   const slots = await (await fetch('/api/jobs/offsite')).json();
-  const [run, sent] = [await of('/api/runs?job=broken'), await of('/api/deliveries')];
-  return { RUN: `/runs/${run.id}`, DELIVERY: `/deliveries/${sent.id}`,
+  const [run, waits] = [await of('/api/runs?job=broken'), await of('/api/runs?job=asks')];
+  const sent = await of('/api/deliveries');
+  return { RUN: `/runs/${run.id}`, WAITS: `/runs/${waits.id}`, DELIVERY: `/deliveries/${sent.id}`,
     SLOT: `/jobs/offsite/slots/${slots.next_run_at || slots.monitor.expected_at}` };
 }"""
 

@@ -110,8 +110,13 @@ def test_on_a_phone_there_is_a_bar_at_the_bottom_and_nothing_is_cut_off(browsing
         "Agents",
         "More",
     ]
-    sizes = [one.bounding_box() for one in page.locator("nav a:visible, main .btn:visible").all()]
-    assert all(box["height"] >= 44 for box in sizes)
+    for path in ("/", "/jobs", "/jobs/new", "/simulate"):
+        page.goto(browsing.server.url + path)
+        touched = "nav a:visible, main .btn:visible, main select:visible, main form.edit input:visible"
+        sizes = [one.bounding_box() for one in page.locator(touched).all()]
+        assert all(box["height"] >= 44 for box in sizes), path
+        boxes = [one.bounding_box() for one in page.locator("input[type=checkbox]:visible").all()]
+        assert all(box["height"] >= 24 for box in boxes), path
 
 
 @in_browser
@@ -156,8 +161,9 @@ def test_what_a_person_points_at_selects_or_types_stays_while_the_world_changes(
 
 @in_browser
 def test_a_killed_server_is_said_at_once_and_the_page_is_whole_again_by_itself(browsing):
-    page = browsing.tab()
-    page.wait_for_selector(".live[data-state=live]")
+    page, events = browsing.tab(), browsing.tab("/events")
+    for one in (page, events):
+        one.wait_for_selector(".live[data-state=live]")
     server = browsing.server
     server.process.kill()
     page.wait_for_selector("#verdict:has-text('lost the server')", timeout=3000)
@@ -171,6 +177,31 @@ def test_a_killed_server_is_said_at_once_and_the_page_is_whole_again_by_itself(b
     server.process = again.process
     page.wait_for_selector("#verdict h1")
     assert not page.title().startswith("?")
+    events.wait_for_selector("link[rel=icon]:not([href*=icon-unsure])", state="attached")
+    assert not events.title().startswith("?"), "also on a page of which no part is fetched again"
+
+
+@in_browser
+def test_a_server_that_is_silent_is_lost_within_twenty_seconds(browsing):
+    page = browsing.tab()
+    page.clock.install()
+    page.goto(browsing.server.url + "/jobs")
+    page.wait_for_selector(".live[data-state=live]")
+    page.clock.run_for(15_500)  # real signs of life come every five seconds of our own clock
+    assert "lost the server" in page.locator("main").inner_text()
+
+
+@in_browser
+def test_what_was_to_come_and_is_past_is_fetched_again_without_an_event(browsing):
+    page = browsing.tab()
+    page.clock.install()
+    page.goto(browsing.server.url + "/jobs/hello")
+    page.wait_for_selector(".live[data-state=live]")
+    page.wait_for_timeout(1500)
+    page.evaluate("""() => { for (const one of document.querySelectorAll("#ahead time[data-until]"))
+      one.dataset.until = new Date(Number(document.body.dataset.now) + 3000).toISOString(); }""")
+    with page.expect_request("**/ui/job/ahead?*"):
+        page.clock.run_for(5_000)
 
 
 @in_browser

@@ -13,6 +13,12 @@ ENDS = {"success": "succeeds", "failure": "fails", "any": "ends"}
 OWN_RUNS = frozenset(f"{which} run" for which in ("the last", "the previous", "last", "each", "every")) | {"it"}
 
 
+def spoken_name(text: str) -> str:
+    """The name in `the backup job`."""
+    inner = text.lower().startswith("the ") and text.lower().endswith(" job") and text[4:-4].strip()
+    return inner or text
+
+
 class After(Trigger):
     """`After("backup")`: when that job succeeds; `on="failure"` when it fails, `on="any"` however it ends."""
 
@@ -33,7 +39,7 @@ class After(Trigger):
 
     def describe(self) -> str:
         plain = self.job == " ".join(self.job.split()) and not self.job.startswith('"')
-        plain = plain and self.job.lower() not in OWN_RUNS
+        plain = plain and self.job.lower() not in OWN_RUNS and spoken_name(self.job) == self.job
         return f"after {self.job if plain else json.dumps(self.job)} {ENDS[self.on]}"
 
     def to_data(self) -> dict[str, Any]:

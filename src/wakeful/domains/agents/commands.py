@@ -146,7 +146,10 @@ def show(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = None
         status = CUT_OFF if one["cut_off"] else one["status"]
         facts.append((one["name"], f"{status}, {coming}{last}{error}"))
     for one in found["self_schedule"]["asked"]:
-        state = "approved" if one["waits_for"] is None else f"waits for approval: wakeful approve {one['waits_for']}"
+        mode = found["self_schedule"]["mode"]
+        state = "allowed" if mode == "allow" else "approved"
+        if one["waits_for"] is not None:
+            state = f"waits for approval: wakeful approve {one['waits_for']}"
         facts.append(("asked for", f"{one['job']} {ago(_ms(one['asked_at']), now)}, {state}"))
     facts += [("session", f"{one['name']} is {one['session']}") for one in found["sessions"]]
     facts += [("event", f"[{one['source'] or 'event'}] {one['text']}") for one in found["events"]]

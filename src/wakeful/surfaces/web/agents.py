@@ -45,7 +45,8 @@ def spent(agent: dict[str, Any]) -> list[tuple[str, str, Any]]:
         most = agent["budget"].get(cap)
         if most is not None:
             value = agent["spent_today"][used]
-            found.append((used, f"{form.format(value)} of {form.format(most)}", meter(value, most)))
+            noun = used.removesuffix("s") if most == 1 else used
+            found.append((noun, f"{form.format(value)} of {form.format(most)}", meter(value, most)))
     return found
 
 

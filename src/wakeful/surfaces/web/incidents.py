@@ -12,9 +12,17 @@ from wakeful.store.interface import Transaction
 from wakeful.store.listing import JobFilter
 from wakeful.surfaces.web.marks import Look
 from wakeful.surfaces.web.pages import Asked, Page, Region
+from wakeful.surfaces.web.rendering import part
 
 SHOWN = 50
 ASKS = "approval"  # the kind of an alert about a run that waits for a person
+OF_WORKFLOWS, BUDGET, OF_AGENT = ("workflow", "parked"), "budget", "agent:"
+#: Where one reads more about incidents that are not those of one job.
+PLACES = {
+    "delivery_failed": "/deliveries?status=failed",
+    "no_connector": "/deliveries?status=pending",
+    **dict.fromkeys(("dead_node", "no_handler", "no_node", "stalled", "not_listening"), "/nodes"),
+}
 MONITORS = {
     "new": Look("idle", "", "new"),
     "up": Look("ok", "ok", "up"),
@@ -33,10 +41,26 @@ async def alerts(asked: Asked) -> dict[str, Any]:
     found = await asked.scheduler.read(work)
     older = {**({"all": "1"} if everything else {}), "cursor": found[SHOWN - 1].id} if len(found) > SHOWN else None
     return {
-        "alerts": [(alert, question_of(alert)) for alert in found[:SHOWN]],
+        "alerts": [(alert, question_of(alert), place_of(alert)) for alert in found[:SHOWN]],
         "all": everything,
+        "open": sum(alert.closed_at is None for alert in found),
+        "most": SHOWN,
         "more": f"/alerts?{urlencode(older)}" if older is not None else None,
     }
+
+
+def place_of(alert: Alert) -> str | None:
+    """The page that says why: of the run that asks, the workflow, the agent, the messages, the nodes, or the job."""
+    asks, about = question_of(alert), alert.key.partition(":")[2]
+    if asks is not None:
+        return f"/runs/{asks}"
+    if alert.kind in OF_WORKFLOWS:
+        return f"/workflows/{part(about)}"
+    if alert.kind == BUDGET and about.startswith(OF_AGENT):
+        return f"/agents/{part(about.removeprefix(OF_AGENT))}"
+    if alert.kind in PLACES:
+        return PLACES[alert.kind]
+    return f"/jobs/{part(alert.job)}" if alert.job is not None else None
 
 
 def question_of(alert: Alert) -> str | None:

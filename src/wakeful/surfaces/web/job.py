@@ -10,10 +10,9 @@ from typing import Any, NamedTuple
 from wakeful import ids
 from wakeful.kernel.model.job import Job, Run
 from wakeful.kernel.rules.ledger import fate_of
+from wakeful.kernel.rules.outcome import APPROVAL
 from wakeful.kernel.views.actions import action_view
 from wakeful.kernel.views.history import stats
-from wakeful.kernel.views.reasons import REASONS
-from wakeful.kernel.views.slots import WHY
 from wakeful.routing.rendering import job_shape
 from wakeful.store.interface import Transaction
 from wakeful.store.runs import RunFilter
@@ -22,6 +21,7 @@ from wakeful.surfaces.web.drawings.bars import durations, ledger_bar
 from wakeful.surfaces.web.marks import look_of_job, look_of_run
 from wakeful.surfaces.web.more import about
 from wakeful.surfaces.web.pages import Asked, Page, Region
+from wakeful.surfaces.web.rendering import because
 from wakeful.surfaces.web.runs import late, took
 from wakeful.triggers.moments import read_moment, to_ms
 
@@ -51,7 +51,10 @@ async def the_job(asked: Asked) -> Any:
 async def head(asked: Asked) -> dict[str, Any]:
     """What it is, and when it comes next."""
     job = await the_job(asked)
-    return {"job": job, "look": look_of_job(job), "may_write": asked.may_write(job.kind)}
+    number = ids.number_of("run", job.current_run) if job.current_run is not None else None
+    run = await asked.scheduler.read(lambda tx: tx.runs.get(number)) if number is not None else None
+    asks = run is not None and run.status == "waiting" and run.phase == APPROVAL
+    return {"job": job, "look": look_of_job(job), "may_write": asked.may_write(job.kind), "asks": asks}
 
 
 async def why(asked: Asked) -> dict[str, Any]:
@@ -160,8 +163,19 @@ async def definition(asked: Asked) -> dict[str, Any]:
     return {
         "job": job,
         "may_write": asked.may_write(job.kind),
-        "fields": {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()},
+        "fields": {name: as_line(name, value) for name, value in fields.items()},
     }
+
+
+def as_line(name: str, value: Any) -> str:
+    """A value as a person writes it: a command as in a shell, lists and sections on one line."""
+    if name == "argv" and isinstance(value, list):
+        return shlex.join(map(str, value))
+    if isinstance(value, dict):
+        return ", ".join(f"{key.replace('_', ' ')}: {as_line(key, one)}" for key, one in value.items())
+    if isinstance(value, list):
+        return ", ".join(as_line("", one) for one in value)
+    return value if isinstance(value, str) else json.dumps(value)
 
 
 async def actions(asked: Asked) -> dict[str, Any]:
@@ -199,11 +213,9 @@ class Pass(NamedTuple):
 
 def pass_of(stretch: Stretch) -> Pass:
     fate = fate_of(stretch.fate)
-    why = WHY.get(fate.why) or REASONS.get(fate.why, fate.why.replace("_", " "))
     words = {"merged": "another run covers it", "missing": "nothing could run, and it was not caught up"}
-    return Pass(
-        stretch.first_slot, stretch.last_slot, stretch.slots, fate.what.replace("_", " "), words.get(fate.what, why)
-    )
+    why = words.get(fate.what) or because(fate.why)
+    return Pass(stretch.first_slot, stretch.last_slot, stretch.slots, fate.what.replace("_", " "), why)
 
 
 page = Page(

@@ -26,7 +26,7 @@ from wakeful.store.runs import RunFilter
 from wakeful.surfaces.web.deliveries import look_of as look_of_delivery
 from wakeful.surfaces.web.drawings.bars import meter
 from wakeful.surfaces.web.drawings.timeline import draw_back, draw_head, draw_row
-from wakeful.surfaces.web.incidents import ASKS
+from wakeful.surfaces.web.incidents import ASKS, place_of
 from wakeful.surfaces.web.marks import look_of_job
 from wakeful.surfaces.web.pages import Asked, Page, Region
 from wakeful.surfaces.web.remembering import Remembered
@@ -90,7 +90,7 @@ async def needs(asked: Asked) -> dict[str, Any]:
     found: Sequence[Run | Alert] = [*questions, *alerts]
     return {
         "questions": [one for one in found[:NEEDS_SHOWN] if isinstance(one, Run)],
-        "alerts": [one for one in found[:NEEDS_SHOWN] if isinstance(one, Alert)],
+        "alerts": [(one, place_of(one)) for one in found[:NEEDS_SHOWN] if isinstance(one, Alert)],
         "more": max(0, number - NEEDS_SHOWN),
         "again": ways,
         "answered": sum(at >= midnight for at in answered),

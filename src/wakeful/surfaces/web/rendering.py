@@ -13,6 +13,8 @@ import jinja2
 from markupsafe import Markup, escape
 
 from wakeful.counting import counted
+from wakeful.kernel.views.reasons import REASONS
+from wakeful.kernel.views.slots import WHY
 from wakeful.surfaces.web.assets import address
 from wakeful.surfaces.web.marks import said
 from wakeful.triggers.moments import from_ms, iso, to_ms
@@ -52,6 +54,7 @@ def environment() -> jinja2.Environment:
         "cut": cut,
         "span": span,
         "iso": wire,
+        "because": because,
         "counted": counted,
         "money": money,
         "number": number,
@@ -97,6 +100,11 @@ def span(ms: float) -> str:
 def wire(at: datetime | int) -> str:
     """A moment as ISO 8601 in UTC."""
     return iso(at if isinstance(at, int) else to_ms(at))
+
+
+def because(why: str) -> str:
+    """Why a slot waits or was passed over, in words."""
+    return WHY.get(why) or REASONS.get(why, why.replace("_", " "))
 
 
 def money(amount: float) -> str:

@@ -38,6 +38,7 @@ _GROUPS = {
 }  # fmt: skip
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", re.ASCII)
 _DAY_NUMBER = re.compile(r"([0-9]{1,2})(?:st|nd|rd|th)?", re.ASCII)
+_REPEATING = ("the", "every", "each")
 _FROM_END = re.compile(r"([0-9]{1,2})(?:st|nd|rd|th)-to-last", re.ASCII)
 
 
@@ -202,6 +203,8 @@ def _special(text: Text, index: int) -> tuple[Dates, int] | None:
         return None
     if text.has(nth[1], "to", "last", "day"):
         return _dates(nth[1] + 3, _back(nth[0]))
+    if nth[0] == 1 and (behind := _working_day(text, nth[1])):
+        return _dates(behind, "1W")
     listed, end = series(text, index, ordinal) or ([], index)
     day = weekday(text, end)
     if day is None or max(listed) > 5:
@@ -212,12 +215,17 @@ def _special(text: Text, index: int) -> tuple[Dates, int] | None:
 def _last(text: Text, index: int) -> tuple[Dates, int] | None:
     if text.word(index) == "day":
         return _dates(index + 1, "L")
-    if text.word(index) in ("weekday", "workday"):
-        return _dates(index + 1, "LW")
-    if text.word(index) in ("working", "business") and text.word(index + 1) == "day":
-        return _dates(index + 2, "LW")
+    if behind := _working_day(text, index):
+        return _dates(behind, "LW")
     day = weekday(text, index)
     return (Dates((), (f"{day[0]}L",)), day[1]) if day else None
+
+
+def _working_day(text: Text, index: int) -> int | None:
+    """The word behind `weekday`, `workday`, `working day` or `business day`."""
+    if text.word(index) in ("weekday", "workday"):
+        return index + 1
+    return index + 2 if text.word(index) in ("working", "business") and text.word(index + 1) == "day" else None
 
 
 def _back(nth: int) -> str:
@@ -237,8 +245,10 @@ def _ordinals(text: Text, index: int) -> tuple[Dates, int] | None:
 
 
 def _plain_ordinal(text: Text, index: int) -> tuple[int, int] | None:
-    """The number of a day, where nothing behind it makes another day of it."""
+    """The number of a day, where nothing behind it makes another day of it: `24th december` is a date."""
     found = ordinal(text, index)
+    if found is not None and text.word(found[1]) in _MONTH_NAMES and text.word(index - 1) not in _REPEATING:
+        return None
     if found is None or not 1 <= found[0] <= 31 or text.word(found[1]) in _NAMED or text.has(found[1], "to", "last"):
         return None
     return found

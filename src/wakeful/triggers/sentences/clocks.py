@@ -9,7 +9,7 @@ import re
 from typing import NamedTuple
 
 from wakeful.errors import InvalidTrigger
-from wakeful.triggers.sentences.amounts import number
+from wakeful.triggers.sentences.amounts import number, unit
 from wakeful.triggers.sentences.text import DASHES, TO, Text, separator
 
 HOUR, MINUTE = 3_600_000, 60_000
@@ -18,6 +18,7 @@ _CLOCK = re.compile(r"([0-9]{1,2})(?:[:.]([0-9]{2})(?::([0-9]{2})(?:\.([0-9]{1,3
 _MILITARY = re.compile(r"([01][0-9]|2[0-4])([0-5][0-9])(?:h|hrs)?", re.ASCII)
 _MARK = re.compile(r":([0-5][0-9])", re.ASCII)
 _NAMED = {"noon": 12 * HOUR, "midday": 12 * HOUR, "midnight": 0}
+_OCLOCK = ("o'clock", "oclock", "o\u2019clock")
 _HALVES = {"am": "am", "a.m": "am", "a.m.": "am", "pm": "pm", "p.m": "pm", "p.m.": "pm"}
 
 
@@ -144,18 +145,18 @@ def _clock(text: Text, index: int) -> tuple[int, int, bool] | None:
     word, behind = text.word(index), text.word(index + 1)
     if word in _NAMED:
         return _NAMED[word], index + 1, False
-    if word in ("half", "quarter"):
-        return _past(text, index)
+    if word in ("half", "quarter") or text.has(index, "a", "quarter"):
+        return _past(text, index + (word == "a"))
     if word == "12" and behind in _NAMED:
         return _NAMED[behind], index + 2, False
+    if _is_minutes_past(text, index):
+        return _minutes_past(text, index)
     match = _MILITARY.fullmatch(word)
     if match:
         return _at(int(match[1]), int(match[2]), index + 1, bare=True)
     match = _CLOCK.fullmatch(word)
     if match is None:
-        spoken = None if word[:1].isdigit() else number(text, index)
-        oclock = spoken and text.word(spoken[1]) in ("o'clock", "oclock", "o\u2019clock", *_HALVES)
-        return _with_half(text, spoken[0] * HOUR, spoken[1]) if spoken and oclock else None
+        return None if word[:1].isdigit() else _spoken_clock(text, index)
     second = int(match[3] or 0) * 1000 + int((match[4] or "").ljust(3, "0"))
     value = int(match[1]) * HOUR + int(match[2] or 0) * MINUTE + second
     if int(match[2] or 0) > 59 or second >= MINUTE:
@@ -163,9 +164,38 @@ def _clock(text: Text, index: int) -> tuple[int, int, bool] | None:
     half = {"a": "am", "p": "pm"}.get(match[5], match[5])
     if half:
         return _halved(value, half, index + 1)
-    if behind in _HALVES or behind in ("o'clock", "oclock", "o\u2019clock"):
+    if behind in _HALVES or behind in _OCLOCK:
         return _with_half(text, value, index + 1)
     return (value, index + 1, match[2] is None) if value <= DAY_MS else None
+
+
+def _spoken_clock(text: Text, index: int) -> tuple[int, int, bool] | None:
+    """`nine`, `nine o'clock`, `nine thirty`, `nine thirty pm`."""
+    hour, end = number(text, index) or (25, index)
+    if hour > 24 or unit(text.word(end)) is not None:
+        return None
+    if text.word(end) in _OCLOCK or text.word(end) in _HALVES:
+        return _with_half(text, hour * HOUR, end)
+    minutes = None if text.word(end)[:1].isdigit() else number(text, end)
+    if minutes is None or not 10 <= minutes[0] <= 59 or text.word(minutes[1]) in _UNITS_AHEAD:
+        return _at(hour, 0, end, bare=True)
+    value = hour * HOUR + minutes[0] * MINUTE
+    if text.word(minutes[1]) in _HALVES:
+        return _with_half(text, value, minutes[1])
+    return _at(hour, minutes[0], minutes[1], bare=True)
+
+
+def _is_minutes_past(text: Text, index: int) -> bool:
+    found = number(text, index)
+    return found is not None and "past" in (text.word(found[1]), text.word(found[1] + 1))
+
+
+def _minutes_past(text: Text, index: int) -> tuple[int, int, bool] | None:
+    """`ten past nine`, `10 minutes past nine`."""
+    minutes, end = number(text, index) or (0, index)
+    end += text.word(end) == "minutes"
+    hour = any_clock(text, end + 1) if text.word(end) == "past" and 1 <= minutes <= 59 else None
+    return (hour[0] + minutes * MINUTE, hour[1], False) if hour and not hour[0] % HOUR else None
 
 
 def _with_half(text: Text, value: int, end: int) -> tuple[int, int, bool] | None:
@@ -188,9 +218,9 @@ def _past(text: Text, index: int) -> tuple[int, int, bool] | None:
     minutes = 30 if text.word(index) == "half" else 15
     side = text.word(index + 1)
     hour = any_clock(text, index + 2) or _spoken(text, index + 2)
-    if hour is None or side not in ("past", "to") or hour[0] % HOUR:
+    if hour is None or side not in ("past", "after", "to") or hour[0] % HOUR:
         return None
-    value = hour[0] + (minutes if side == "past" else -minutes) * MINUTE
+    value = hour[0] + (-minutes if side == "to" else minutes) * MINUTE
     return value % DAY_MS, hour[1], False
 
 

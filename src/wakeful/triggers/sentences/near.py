@@ -33,6 +33,8 @@ EXAMPLES = (
 )
 _TIMES = {"afternoon": "15:00", "evening": "21:00", "night": "21:00", "tonight": "21:00", "nightly": "21:00"}
 _LEADING = ("from", "until", "till", "til", "since", "starting", "ending", "between", "to", "and", "at")
+#: How people begin who ask for something.
+_ASKING = ("please", "run", "runs", "start", "do", "execute", "schedule", "it", "this", "remind", "me", "job")
 _LONGEST = 200
 _MOST_WORDS = 30
 _UNITS = ("second", "seconds", "minute", "minutes", "hour", "hours", "day", "days", "week", "weeks")
@@ -85,10 +87,11 @@ def _corrected(words: list[str]) -> list[str]:
     """With every unknown word replaced by the known one that is most like it, or left out."""
     known = set(_KNOWN)
     unknown = [word for word in words if word.isalpha() and word not in known and len(word) > 2]
-    near = {word: get_close_matches(word, _KNOWN, 1, 0.7) for word in unknown[:5]}
+    near = {word: get_close_matches(word, _KNOWN, 1, 0.65) for word in unknown[:5]}
     better = [near[word][0] if near.get(word) else word for word in words]
+    asked = next((index for index, word in enumerate(words) if word not in _ASKING), 0)
     fewer = [word for word in words if word not in unknown]
-    found = [one for one in (better, fewer, better[:-1]) if one and one != words]
+    found = [one for one in (better[asked:], better, fewer, better[:-1]) if one and one != words]
     return [
         f"{_joined(one)}{end}" for one in found for end in ("", _time_for(one)) if not end or one[-1] not in _LEADING
     ]

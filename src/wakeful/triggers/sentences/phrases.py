@@ -33,24 +33,27 @@ TABLE: tuple[tuple[str, str, Any], ...] = (
     # Days
     ("month_day", "[on] every|each year [on] {month_day}", None),
     ("month_day", "yearly|annually [on] {month_day}", None),
+    ("month_day", "once a|per|every year [on] {month_day}", None),
     ("month_day", "[on] {month_day} every|each|of year|every [year]", None),
     ("month_day", "[on] every|each {month_day}", None),
     ("daily", "every|each day|days", True),
     ("daily", "daily", True),
     ("daily", "once|one a|per day", True),
     ("part", "[once] [every|each|in] {part}", None),
+    ("part", "[in] [the] {parts}", None),
     ("part", "nightly", "night"),
     ("days", "[on] every|each|all {any_weekdays}", None),
     ("days", "weekly [on] [every] {any_weekdays}", None),
     ("days", "every|each week [on] [every] {any_weekdays}", None),
     ("days", "once a|per week [on] {any_weekdays}", None),
     ("days", "[on] {weekdays}", None),
+    ("days", "on|at the weekend|weekends", calendar.WEEKEND),
     ("not_days", "except|but|not [not|for] [on] {any_weekdays}", None),
     ("or_days", "and on {any_weekdays}", None),
     ("dates", "and [on] the {dates}", None),
     ("falling", "falling on the {dates}", None),
     ("all_months", "of|in every|each|the|a month", True),
-    ("all_months", "every|each|a|per month [on]", True),
+    ("all_months", "[once] every|each|a|per month [on]", True),
     ("all_months", "monthly [on]", True),
     ("months", "of|in|during|from {months}", None),
     ("each_month", "every|each {months} [on]", None),
@@ -64,7 +67,9 @@ TABLE: tuple[tuple[str, str, Any], ...] = (
     ("marks", "on the hour", [0]),
     ("marks", "at the top of the|every|each hour", [0]),
     ("marks", "on the half hour", [30]),
-    ("marks", "at half past the|every|each hour", [30]),
+    ("marks", "[at] half past the|every|each hour", [30]),
+    ("marks", "[at] [a] quarter past|after the|every|each hour", [15]),
+    ("marks", "[at] [a] quarter to the|every|each hour", [45]),
     ("marks", "at {marks}", None),
     ("marks", "at minute|minutes {numbers} [of] [the|every|each] [hour]", None),
     ("marks", "[at] {numbers} [minutes] past|after [the|every|each] hour", None),
@@ -104,6 +109,7 @@ TABLE: tuple[tuple[str, str, Any], ...] = (
     # Times of day
     ("clocks", "[once] at|@ {clocks}", None),
     ("clocks", "[once] {plain_clocks}", None),
+    ("marks", "at {numbers} [minutes] past", None),
     # Where
     ("tz", "[in] [my|the] local time", "local"),
     ("tz", "in {zone} [time]", None),
@@ -153,6 +159,12 @@ def _part(text: Text, index: int) -> tuple[str, int] | None:
     return (text.word(index), index + 1) if text.word(index) in clocks.PARTS else None
 
 
+def _parts(text: Text, index: int) -> tuple[str, int] | None:
+    """`mornings`, which is every morning."""
+    name = text.word(index).removesuffix("s")
+    return (name, index + 1) if name in clocks.PARTS and name != text.word(index) else None
+
+
 SLOTS: dict[str, Reader] = {
     "any_weekdays": _any_weekdays,
     "clocks": clocks.clocks,
@@ -168,6 +180,7 @@ SLOTS: dict[str, Reader] = {
     "numbers": _numbers,
     "ordinal": ordinal,
     "part": _part,
+    "parts": _parts,
     "percent": percent,
     "plain_clocks": clocks.plain_clocks,
     "span": span,

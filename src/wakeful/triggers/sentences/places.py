@@ -10,6 +10,8 @@ from wakeful.triggers.sentences.text import Text
 from wakeful.triggers.zones import LOCAL, zone
 
 _NAME = re.compile(r"[A-Za-z][A-Za-z0-9_+/-]{0,63}", re.ASCII)
+_OFFSET = re.compile(r"(?:UTC|GMT)([+-])([0-9]{1,2})(?::?00)?", re.ASCII | re.IGNORECASE)
+_LONGEST_PLACE = 3  # words
 
 
 def place(text: Text, index: int) -> tuple[str, int] | None:
@@ -23,6 +25,31 @@ def place(text: Text, index: int) -> tuple[str, int] | None:
     if known is None and "/" in name:
         zone(name)
     return (known, index + 1) if known else None
+
+
+def refuse_place(text: Text, index: int) -> None:
+    """InvalidTrigger where the rest of a sentence is a place that is no zone, with the nearest zone."""
+    if index == 0:
+        return
+    inside = text.word(index) == "in"
+    rest = text.raw[index + inside :]
+    if rest and rest[-1].lower() == "time":
+        rest = rest[:-1]
+    name = " ".join(rest)
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None and int(offset[2]) <= 12:
+        sign = "-" if offset[1] == "+" else "+"  # the names of these zones count the other way
+        raise InvalidTrigger(f'Unknown time zone "{name}": did you mean "Etc/GMT{sign}{int(offset[2])}"?', "tz")
+    if not rest or len(rest) > _LONGEST_PLACE or not all(word.isalpha() for word in rest):
+        return
+    short = len(rest) == 1 and 2 <= len(name) <= 5 and name.isupper() and not "".join(text.raw).isupper()
+    if inside or short or name.lower().replace(" ", "_") in _cities():
+        zone(name)
+
+
+@lru_cache(maxsize=1)
+def _cities() -> frozenset[str]:
+    return frozenset(name.rpartition("/")[2] for name in _in_small_letters())
 
 
 @lru_cache(maxsize=1_024)

@@ -11,16 +11,15 @@ import re
 from wakeful.errors import IntervalParseError, InvalidTrigger
 from wakeful.triggers.base import Trigger
 from wakeful.triggers.cron import Cron
-from wakeful.triggers.external import OWN_RUNS, After
+from wakeful.triggers.external import OWN_RUNS, After, spoken_name
 from wakeful.triggers.moments import FIRST_SECOND, LAST_MS
 from wakeful.triggers.sentences.making import make
 from wakeful.triggers.sentences.near import nearest
 from wakeful.triggers.sentences.phrases import phrases
-from wakeful.triggers.sentences.places import place
+from wakeful.triggers.sentences.places import place, refuse_place
 from wakeful.triggers.sentences.text import Text
 from wakeful.triggers.sentences.times import OUT_OF_REACH, Moment, PresentNeededError, moment, settled
 from wakeful.triggers.zones import settled_zone, system_zone
-from wakeful.triggers.zones import zone as zone_named
 
 LONGEST = 100_000
 _LONGEST_TIME = 200
@@ -117,8 +116,7 @@ def _read(sentence: str, now: int | None, zone: str | None, own: str | None = No
         parts, end = phrases(words)
         parts["cron"] = found[0]
     if end < len(words):
-        if words.word(end) == "in" and words.word(end + 1).isalpha():
-            zone_named(words.raw[end + 1])  # refuses a zone that is misspelled, with the nearest
+        refuse_place(words, end)
         raise UnreadError(words.raw[end])
     if own and "external" not in parts:
         parts.setdefault("tz", own)
@@ -162,6 +160,8 @@ def _after(text: str) -> After | None:
     first, _, rest = text.partition(" ")
     if first.lower() not in ("after", "when") or not rest.strip():
         return None
+    if rest.rpartition(" ")[2].rstrip(".!").lower() in _ENDS:  # the end of a sentence, and no part of a name
+        rest = rest.rstrip(".!")
     name, _, verb = rest.rpartition(" ")
     on = _ENDS.get(verb.lower())
     helped = verb.lower() in _ENDED and name.lower().endswith(_HELPING)
@@ -171,6 +171,7 @@ def _after(text: str) -> After | None:
         return None
     name = (name.rpartition(" ")[0] if helped else name if on else rest).strip()
     _refuse_no_job(text, name, on)
+    name = spoken_name(name)
     if name.startswith('"'):
         try:
             name = json.loads(name)

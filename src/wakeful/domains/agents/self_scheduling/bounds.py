@@ -9,7 +9,7 @@ from wakeful.counting import counted
 from wakeful.errors import InvalidTrigger, NotAllowed, QuotaReached
 from wakeful.kernel.rules.policy import too_often
 from wakeful.triggers import Trigger
-from wakeful.triggers.durations import UNITS, format_interval
+from wakeful.triggers.durations import UNITS, format_interval, interval_words
 from wakeful.triggers.fields import trigger_from_data
 from wakeful.triggers.moments import iso
 
@@ -57,8 +57,10 @@ def within(trigger: Trigger, bounds: Bounds, now: int) -> Trigger:
     if trigger.type not in OFFERED:
         raise InvalidTrigger("A schedule of an agent has times: give when, cron, every or at.")
     if too_often(trigger, bounds.min_interval):
-        least = format_interval(bounds.min_interval)
-        raise NotAllowed(f"{trigger.brief()} is too often: your schedules are at least {least} apart, every {least}.")
+        least, most = format_interval(bounds.min_interval), interval_words(bounds.min_interval, every=True)
+        raise NotAllowed(
+            f"{trigger.brief()} is too often: your schedules are at least {least} apart, such as every {most}."
+        )
     first = trigger.next_slot(now)
     if first is None and trigger.type == "interval":
         first = now

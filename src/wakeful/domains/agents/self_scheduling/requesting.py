@@ -56,6 +56,7 @@ class Requester(NamedTuple):
     rights: Rights
     bounds: Bounds
     sender: Sender | None = None  # the run that asks
+    is_paused: bool = False  # the agent is: a person wants it to start nothing
 
     @property
     def writing(self) -> Rights:
@@ -69,10 +70,11 @@ class Requester(NamedTuple):
 def requester(tx: Transaction, rights: Rights, run_id: int | None) -> Requester:
     """The requester; NotAllowed for a run that has ended."""
     if run_id is None:
-        return Requester(rights.caller, rights, Bounds())
+        return Requester(rights.caller, rights, _limited(Bounds(), rights))
     sender = sender_of(tx, run_id)
-    wake, _ = find_agent(tx, sender.agent)
-    return Requester(sender.agent, rights, bounds_of(json.loads(wake.payload).get("self_schedule")), sender)
+    wake, state = find_agent(tx, sender.agent)
+    bounds = _limited(bounds_of(json.loads(wake.payload).get("self_schedule")), rights)
+    return Requester(sender.agent, rights, bounds, sender, bool(state.paused))
 
 
 def create(tx: Transaction, context: Context, who: Requester, new: NewJob, *, what: str, zone: str) -> str | None:
@@ -81,6 +83,7 @@ def create(tx: Transaction, context: Context, who: Requester, new: NewJob, *, wh
     `what`: what it does, for the person who is asked.
     """
     refuse_off(who.bounds, who.name)
+    _refuse_paused(who)
     _count(tx, who)
     check_schedule_quota(who.bounds, who.name, len(_own_jobs(tx, who)))
     new.trigger = within(new.trigger.resolved(tx.now, zone), who.bounds, tx.now)
@@ -100,6 +103,7 @@ def change(
 ) -> str | None:
     """Change a schedule of the requester; in the mode `ask` it waits for a person again. As `create`."""
     refuse_off(who.bounds, who.name)
+    _refuse_paused(who)
     job, state = own_schedule(tx, who, ref)
     _refuse_waiting(tx, job)
     refuse_edited(tx, job)
@@ -126,6 +130,7 @@ def switch(tx: Transaction, context: Context, who: Requester, ref: str, *, on: b
     _count(tx, who)
     job_id = ids.job_text(pair[0].id)
     if on:
+        _refuse_paused(who)
         refuse_stopped(tx, who.rights, pair)
         if pair[1].ended_at is not None:
             check_schedule_quota(who.bounds, who.name, len(_own_jobs(tx, who)))
@@ -150,6 +155,7 @@ def start(tx: Transaction, context: Context, who: Requester, ref: str) -> int:
     """Start a schedule of the requester now; its run follows from the run that asks."""
     job, state = own_schedule(tx, who, ref)
     _refuse_waiting(tx, job)
+    _refuse_paused(who)
     refuse_stopped(tx, who.rights, (job, state))
     if state.ended_at is not None:
         raise NotAllowed(f"{job.name} is over: change when it runs, or make another one.")
@@ -233,6 +239,17 @@ def _count(tx: Transaction, who: Requester) -> None:
     if tx.of(Senders).count_event(who.sender.run_id) > MOST_CHANGES:
         run = ids.run_text(who.sender.run_id)
         raise QueueFull(f"{run} has changed schedules and left events {MOST_CHANGES} times: end this run.")
+
+
+def _limited(bounds: Bounds, rights: Rights) -> Bounds:
+    """The bounds with the server's own limit, so that a refusal says what would be accepted."""
+    return bounds._replace(min_interval=max(bounds.min_interval, rights.min_interval or 0))
+
+
+def _refuse_paused(who: Requester) -> None:
+    """A person has paused the agent: nothing that it makes would be paused with the rest."""
+    if who.is_paused:
+        raise NotAllowed(f"{who.name} is paused by an operator: nothing is scheduled until it is resumed.")
 
 
 def _refuse_waiting(tx: Transaction, job: JobDef) -> None:

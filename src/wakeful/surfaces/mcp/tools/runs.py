@@ -54,7 +54,7 @@ async def wait_for_run(ctx: ToolContext, given: Given) -> Answer:
     """The run once it has ended, or as it is when the time is over; says meanwhile how it stands."""
     seconds = given.get("timeout", 30)
     run = await ctx.scheduler.server_side.get_run(given["run"], ctx.rights)
-    waited = 0.0
+    began, waited = ctx.scheduler.clock.boot(), 0.0
     while run.status != "done" and waited < seconds and not _asks(run):
         await ctx.progress(waited, float(seconds), f"{run.id} of {run.job} is {run.status}")
         step = min(STEP_S, seconds - waited)
@@ -62,7 +62,7 @@ async def wait_for_run(ctx: ToolContext, given: Given) -> Answer:
             run = await ctx.scheduler.wait_for_run(run.id, timeout=step)
         except TimeoutError:
             run = await ctx.scheduler.server_side.get_run(run.id, ctx.rights)
-        waited += step
+        waited = (ctx.scheduler.clock.boot() - began) / 1000
     shown = run_shape(run)
     if run.status == "done":
         return shown

@@ -3,8 +3,6 @@
 // One stream says which kinds of things changed. Regions that show such things are fetched again, each at most once a
 // second, and swapped row by row; what a person points at, types in or has selected is left alone.
 
-const LOST_MS = 20_000;
-const SLOW_MS = 300;
 const page = document.body;
 export const $ = (selector, root = document) => root.querySelector(selector);
 export const $$ = (selector, root = document) => [...root.querySelectorAll(selector)];
@@ -23,13 +21,13 @@ const held = () => holding || document.hidden;
 // -- the verdict in the tab: a mark in the title, a shape in the icon --
 
 const MARKS = { well: "●0", quiet: "○0", empty: "○0", needs_you: "◆1", failing: "■2", behind: "◷1", stalled: "▲2", unsure: "?3" };
-const icons = page.dataset.icons?.split(" ");
+const icons = page.dataset.icons.split(" ");
 function sign(state) {
   const [mark, icon] = MARKS[state] || MARKS.unsure;
   document.title = mark + document.title.slice(1);
   const link = $("link[rel=icon]");
-  const wanted = icons && `/static/${icons[icon]}`;
-  if (link && wanted && link.getAttribute("href") !== wanted) link.setAttribute("href", wanted);
+  const wanted = `/static/${icons[icon]}`;
+  if (link.getAttribute("href") !== wanted) link.href = wanted;
 }
 
 // -- regions --
@@ -72,7 +70,7 @@ class Region {
     this.dirty ||= $(`#${this.id}[data-soon]`);
     this.busy = false;
     const now = performance.now();
-    this.next = now + (now - began > SLOW_MS ? 5000 : 1000);
+    this.next = now + (now - began > 300 ? 5000 : 1000);
     if (this.dirty) this.plan();
   }
 }
@@ -139,7 +137,7 @@ let leaving = null;
 
 function hear(kind, data) {
   heard = performance.now();
-  if (kind === "hello" || kind === "beat") offset = data.now - Date.now();
+  if (data.now) { offset = data.now - Date.now(); sign(data.verdict); }
   if (lostAt || kind === "hello") { lostAt = null; touchAll(); }
   show("live");
   if (kind === "changed") for (const one of regions) if (one.streams.some((name) => data.streams.includes(name))) one.touch();
@@ -192,7 +190,13 @@ document.addEventListener("visibilitychange", () => {
   if (document.hidden) leaving = setTimeout(() => release?.(), 30_000);
   else { heard = performance.now(); lead(); touchAll(); }
 });
-if (page.dataset.page) { lead(); setInterval(() => performance.now() - heard > LOST_MS && lose(), 1000); }
+if (page.dataset.page) {
+  lead();
+  // Signs of life come every five seconds.
+  setInterval(() => performance.now() - heard > 14e3 && lose(), 1000);
+  // What depends on the time alone, such as lateness, is looked at again without an event.
+  setInterval(() => lostAt || touchAll(), 6e4);
+}
 
 // -- times --
 
@@ -208,9 +212,16 @@ function span(ms) {
 }
 export function tick() {
   const now = Date.now() + offset;
-  for (const one of $$("time[data-until]")) { const left = Date.parse(one.dataset.until) - now; write(one, left > 0 ? `in ${span(left)}` : "now"); }
-  for (const one of $$("time[data-since]")) write(one, span(now - Date.parse(one.dataset.since)));
-  for (const one of $$("time[data-ago]")) write(one, `${span(now - Date.parse(one.dataset.ago))} ago`);
+  for (const one of $$("time[data-until]")) {
+    const left = Date.parse(one.dataset.until) - now;
+    write(one, left > 0 ? `in ${span(left)}` : "now");
+    // What was to come may have given way to what follows, without an event.
+    if (left <= 0 && left > -3000) regions.find(({ id }) => one.closest(`#${id}`))?.touch();
+  }
+  for (const one of $$("time[data-since], time[data-ago]")) {
+    const { since, ago } = one.dataset;
+    write(one, span(now - Date.parse(since || ago)) + (ago ? " ago" : ""));
+  }
   write($("time[data-clock]"), new Date(now).toLocaleString("en-GB", { weekday: "short", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: page.dataset.zone }).replace(",", ""));
 }
 setInterval(() => document.hidden || tick(), 1000);

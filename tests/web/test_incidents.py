@@ -1,0 +1,47 @@
+"""Where an incident leads: to the page that says why, whatever it is about."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from wakeful.domains import domains
+from wakeful.kernel.views.records import Alert
+from wakeful.kernel.views.slots import WHY
+from wakeful.surfaces.web.incidents import place_of
+from wakeful.surfaces.web.rendering import because
+
+pytestmark = pytest.mark.promise("X28")
+NOW = datetime(2026, 11, 19, tzinfo=UTC)
+
+
+def alert(kind: str, about: str, job: str | None = None) -> Alert:
+    job_id = "job_1" if job else None
+    return Alert("alr_1", f"{kind}:{about}", kind, job, job_id, "It went wrong.", NOW, NOW, 1, None, None)
+
+
+@pytest.mark.parametrize(
+    ("kind", "about", "job", "place"),
+    [
+        ("workflow", "led/ger", None, "/workflows/led%2Fger"),
+        ("parked", "ledger", None, "/workflows/ledger"),
+        ("budget", "agent:triage", "triage.wake", "/agents/triage"),
+        ("budget", "all", None, None),
+        ("delivery_failed", "phone", "hello", "/deliveries?status=failed"),
+        ("no_node", "gpu", "train", "/nodes"),
+        ("failing", "1", "a/b", "/jobs/a%2Fb"),
+        ("clock", "here", None, None),
+    ],
+)
+def test_an_incident_leads_to_the_page_that_says_why(kind, about, job, place):
+    assert place_of(alert(kind, about, job)) == place
+
+
+def test_why_a_slot_waits_or_was_passed_over_is_said_in_words():
+    known = {*WHY, *(reason for domain in domains() for reason in domain.skip_reasons)}
+    assert {"at_capacity", "over_budget", "blocked"} <= known
+    for reason in known:
+        assert " " in because(reason), reason
+        assert "_" not in because(reason), reason
+    assert because("new_reason") == "new reason"
