@@ -56,6 +56,8 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
             note_step(tx, here, Step(-back, noticed=0))
         note_start(tx, engine.clock_watch.distance(), int(facts.get("alive_at", "0")))
         tx.facts.put({"incarnation": int(facts.get("incarnation", "0")) + 1, "alive_at": tx.now})
+        if tx.exclusive:  # its node sends no heartbeats: the last one lived until the store last heard of it
+            tx.members.note_life(min(tx.now, int(facts.get("alive_at", "0"))))
         recovered = recover(tx, here, alive) if tx.exclusive else recover_name(tx, here, name, alive)
         join(tx, here, name, details)
         return Incarnation(here.id, recovered, int(facts["alive_at"]) if "alive_at" in facts else None)
