@@ -348,7 +348,7 @@ class Engine:
         self._deadlines.add(active)
         active.on_limit = lambda limit_ms: self._limit(active, limit_ms)
         self.counters.starts += 1
-        self.housekeeping.counted(job.id, claimed.state.slot_runs)
+        self.housekeeping.started(run, claimed.state.slot_runs)
         active.task = asyncio.get_running_loop().create_task(self._drive(active))
 
     def _limit(self, active: Active, limit_ms: int) -> None:
