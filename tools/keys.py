@@ -1,14 +1,20 @@
-"""Writes docs/keys.md, every key of jobs and schedules, from the schema for editors: `python -m tools.keys`."""
+"""Writes docs/keys.md, every key of jobs and schedules, from the schema for editors, and the guide's list of options.
+
+python -m tools.keys
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from wakeful.config.loading import json_schema
+from wakeful.kernel.rules.option_fields import OPTIONS
 
 PAGE = Path(__file__).parent.parent / "docs" / "keys.md"
+GUIDE = PAGE.parent / "configuration.md"
 HEAD = """# Keys of jobs and schedules
 
 This page lists every key that a job of [wakeful.yaml](configuration.md#jobs) and a schedule of an
@@ -21,6 +27,12 @@ def render() -> str:
     whole = json_schema()["$defs"]
     jobs, schedules = whole["Jobs"]["additionalProperties"], whole["AgentSchedule"]
     return "\n".join([HEAD, _part("Jobs", jobs), _part("Schedules of agents", schedules)])
+
+
+def guide(text: str) -> str:
+    """The guide to `wakeful.yaml`, with all options of jobs in its table."""
+    row = f"| how | {', '.join(f'`{option.name}`' for option in OPTIONS)} |"
+    return re.sub(r"^\| how \| .*$", row, text, flags=re.MULTILINE)
 
 
 def _part(name: str, part: Mapping[str, Any]) -> str:
@@ -71,3 +83,4 @@ def _cell(text: str) -> str:
 
 if __name__ == "__main__":
     PAGE.write_text(render(), encoding="utf-8")
+    GUIDE.write_text(guide(GUIDE.read_text(encoding="utf-8")), encoding="utf-8")

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-# The argument parser loads pydantic by itself, and tables need rich.
+# The argument parser loads pydantic by itself, and tables on a terminal need rich.
 HEAVY = ("fastapi", "httpx", "starlette", "uvicorn", "yaml", "psycopg")
 NOT_PLAIN = ("pydantic", "rich")
 PROGRAM = """
@@ -36,10 +36,10 @@ def test_a_command_loads_no_more_than_it_needs(here, argv):
 @pytest.mark.promise("X24")
 @pytest.mark.parametrize(
     "argv",
-    [["list", "--json"], ["status", "--json"], ["next", "-n", "3"], ["next", "0 9 * * *"], ["--version"],
-     ["add", "job", "--every", "5m", "--", "true"]],
+    [["list"], ["status"], ["list", "--json"], ["status", "--json"], ["next", "-n", "3"], ["next", "0 9 * * *"],
+     ["--version"], ["add", "job", "--every", "5m", "--", "true"]],
 )  # fmt: skip
-def test_a_plain_command_that_prints_no_table_loads_no_parser(here, argv):
+def test_a_plain_command_loads_no_parser_and_nothing_that_colours(here, argv):
     assert loaded(here, *argv, heavy=(*HEAVY, *NOT_PLAIN)) == []
 
 

@@ -132,3 +132,18 @@ def test_a_file_that_is_refused_while_it_is_served_changes_nothing(terminal):
         eventually(lambda: client.get("/api/jobs/d").status_code, lambda status: status == 404)
         assert [one["name"] for one in client.get("/api/connectors").json()["items"]] == ["other"]
     stop(process)
+
+
+def test_what_takes_effect_at_the_next_start_says_so_when_it_is_changed(terminal):
+    write(terminal, "a")
+    process, client = served(terminal)
+    with client:
+        write(terminal, "a", head=f"{HEAD}alerts: {{to: disk}}\nlimits: {{max_running: 3, cost_per_day: 5}}\n")
+        process.until("what changed in limits takes effect at the next start")
+        write(terminal, "a", "b", head=f"{HEAD}limits: {{max_running: 3}}\nretention: {{age: 3d}}\n")
+        process.until("what changed in retention and limits takes effect at the next start")
+        write(terminal, "a", "b", "c", head=f"{HEAD}limits: {{cost_per_day: 7}}\n")
+        eventually(lambda: client.get("/api/jobs/c").status_code, lambda status: status == 200)
+    stop(process)
+    said = process.ended()
+    assert (said.out + said.err).count("at the next start") == 2

@@ -108,6 +108,22 @@ def test_a_message_whose_second_part_fails_goes_on_with_that_part(monkeypatch):
     assert words(" ".join(discord.taken)) == words(f"backup: success {text}")
 
 
+@pytest.mark.promise("A8")
+@pytest.mark.parametrize(("more", "seconds"), [("", 20), ("?rto=7", 7)])
+def test_a_service_that_answers_slowly_is_waited_for_unless_its_address_says_otherwise(monkeypatch, more, seconds):
+    waited = []
+
+    def post(url, timeout, **more):
+        del url, more
+        waited.append(timeout[1])
+        return _answer(200)
+
+    monkeypatch.setattr(requests, "post", post)
+    monkeypatch.setattr(requests, "request", lambda _, url, timeout, **more: post(url, timeout, **more))
+    assert send(AppriseConnector(f"json://localhost/x{more}"), "hello").ok
+    assert waited == [seconds]
+
+
 def _answer(status):
     made = requests.Response()
     made.status_code = status

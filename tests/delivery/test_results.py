@@ -6,7 +6,7 @@ import pytest
 
 from tests.delivery.targets import Target, sending_to, stored
 from tests.kernel.scene import failing, virtual
-from wakeful import Manual, Noop, Skip
+from wakeful import Manual, Noop, Skip, Wait
 
 
 @pytest.mark.promise("A8")
@@ -125,3 +125,22 @@ async def test_what_a_handler_delivers_is_sent_only_if_its_run_ends_well(scene, 
         await scheduler.run_job("a")
         await scene.sleep(1)
         assert target.texts == sent
+
+
+@virtual
+async def test_what_a_run_that_waits_does_not_keep_is_logged(scene, caplog):
+    target = Target(scene)
+
+    async def act(run):
+        run.deliver("hello", to="phone")
+        raise Wait
+
+    scene.act = act
+    async with sending_to(scene, target) as scheduler:
+        await scheduler.add_job("a", Manual(), kind="job")
+        number = await scheduler.run_job("a")
+        await scene.sleep(1)
+        await scheduler.complete_run(number)
+        await scene.sleep(1)
+        assert target.texts == []
+    assert f"{number} of a waits, and does not keep what it delivered: 1 message" in caplog.text

@@ -115,23 +115,28 @@ class Plot:
 
 
 class Paying(Plot):
-    """Every message needs an approval, asked for in prepare or in mutate; then it may fail, and choose another one."""
+    """Every message needs an approval, asked for in prepare or in mutate; then it may fail, and choose another one.
+
+    Some need two in prepare: that it begins at all, and for the message.
+    """
 
     name = "paying"
     poll_every = "6h"
 
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
-        self._asks_in = self.rng.choice(("prepare", "mutate"))
+        self._asks_in = self.rng.choice(("prepare", "mutate", "twice"))
         self._takes = self.rng.choice((0, -1, -1))  # the oldest or the newest that it sees
 
     async def choose(self, ctx: Any) -> Prepared:
+        if self._asks_in == "twice" and await ctx.peek("mail", limit=1):
+            self._ask(ctx, {"names": "some"})
         mails = await ctx.peek("mail", limit=5)
         if not mails:
             return Prepared({}, {"names": []})
         mail = mails[self._takes]
         data = {"names": [mail.message_id]}
-        if self._asks_in == "prepare":
+        if self._asks_in != "mutate":
             self._ask(ctx, data)
         return Prepared({"mail": [mail.id]}, data)
 

@@ -11,7 +11,7 @@ from tests.simulation.tangles import ALL, Tangled
 from tests.simulation.world import live
 from wakeful import Noop
 from wakeful.domains.workflows import adding, checkpoints, cut_off, deploying, handler_context, hooks, views, working
-from wakeful.domains.workflows.approving import Approval, Seen
+from wakeful.domains.workflows.approving import PREPARED, Approval, Seen
 from wakeful.domains.workflows.forgotten import Begun
 from wakeful.domains.workflows.handler_context import HandlerContext
 from wakeful.domains.workflows.running import Attempt
@@ -42,6 +42,18 @@ def test_it_finds_an_approval_that_is_taken_for_another_change(monkeypatch: pyte
     monkeypatch.setattr(Approval, "of_prepared", of_any)
     monkeypatch.setattr(Seen, "_is_same_so_far", lambda _: True)
     monkeypatch.setattr(Seen, "until", None)
+    assert "X8: paying did" in _breaks("paying")
+
+
+@pytest.mark.promise("X8")
+def test_it_finds_a_second_question_that_is_answered_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    def of_any_question(self: Seen) -> str | None:
+        if self._entry is None or not (PREPARED in self._about or self._is_same_so_far()):
+            return None
+        self.used = True
+        return str(self._entry["by"])
+
+    monkeypatch.setattr(Seen, "approved_by", of_any_question)
     assert "X8: paying did" in _breaks("paying")
 
 

@@ -24,6 +24,8 @@ HowMany = Annotated[int, typer.Option("-n", "--limit", metavar="N", min=1, max=1
 
 GAP = 2
 NATURAL = 4096  # wider than any line: nothing is cut
+#: Where one of these is set, text is laid out as for a terminal although it goes elsewhere.
+_FOR_CONSOLES = ("COLUMNS", "FORCE_COLOR", "TTY_COMPATIBLE")
 
 STYLES = {
     "running": "cyan",
@@ -123,8 +125,16 @@ def console(*, stderr: bool = False) -> Console:
     return Quiet(file=stream, width=width, highlight=False, soft_wrap=width == NATURAL)
 
 
+def is_piped() -> bool:
+    """Whether text goes to a program or a file: then it has no colours and is as wide as it wants."""
+    return not sys.stdout.isatty() and not any(map(os.environ.get, _FOR_CONSOLES))
+
+
 def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]]) -> None:
     """A table as wide as there is room for."""
+    if is_piped() and (lines := plain_lines(columns, rows)) is not None:
+        print("\n".join(lines))
+        return
     out = console()
     for line in table_lines(columns, rows, out.width):
         print_line(out, line)
@@ -149,6 +159,18 @@ def table_lines(columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]],
         line.rstrip()
         lines.append(line)
     return lines
+
+
+def plain_lines(columns: Sequence[Column], rows: Sequence[Sequence[str | Cell]]) -> list[str] | None:
+    """The same table without colours, every column whole; None where that is too wide, or has letters of other widths.
+
+    It is what most programs read, and to load what colours and measures takes longer than most commands.
+    """
+    cells = [[plain(column.title) for column in columns]]
+    cells += [[plain(cell.text if isinstance(cell, Cell) else cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    lines = [(" " * GAP).join(map(str.ljust, row, widths)).rstrip() for row in cells]
+    return lines if all(map(str.isascii, lines)) and max(map(len, lines)) <= NATURAL else None
 
 
 def print_line(out: Console, line: Text) -> None:
@@ -182,6 +204,9 @@ def layout(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int)
 
 def print_sentence(sentence: str) -> None:
     """A sentence, wrapped to the width there is."""
+    if is_piped() and "\t" not in sentence:
+        print(visible(sentence, keep=""))
+        return
     from rich.text import Text
 
     console().print(Text(visible(sentence, keep="\t")))
@@ -189,10 +214,14 @@ def print_sentence(sentence: str) -> None:
 
 def print_facts(facts: Sequence[tuple[str, str | Cell]]) -> None:
     """Names and values, one a line, long values wrapped under themselves."""
+    names = max(len(name) for name, _ in facts) + GAP
+    if is_piped():
+        for name, value in facts:
+            print(f"{plain(name):<{names}}{plain(value.text if isinstance(value, Cell) else value).rstrip()}")
+        return
     from rich.text import Text
 
     out = console()
-    names = max(len(name) for name, _ in facts) + GAP
     for name, value in facts:
         print_beside(out, Text(f"{plain(name):<{names}}", "bold"), value if isinstance(value, Cell) else Cell(value))
 

@@ -40,6 +40,7 @@ NTFY, NTFY_MOST = "NotifyNtfy", 3_900  # bytes: a longer text becomes a file, wh
 SLACK_BLOCK, SLACK_HEADER = 3_000, 150  # characters of a text and of a title in a block (`?blocks=yes`)
 AS_HTML = ("NotifyPushover",)  # Markdown becomes HTML, without what looks like a tag in it
 FOR_INCIDENTS = ("NotifyOpsgenie", "NotifyJira")  # what is only for information is not sent
+READ_S = 20.0  # what a service may take to answer: one that took longer may have sent the message, and gets it again
 SPREAD_S = 20.0  # within which the parts of one message go out; many services would wait for 5.5 s after each
 
 
@@ -182,6 +183,8 @@ class AppriseConnector:
         style = "markdown" if message.kind == "reply" and _knows_markdown(service) else "text"
         title, parts = parts_for(service, message.title or "", message.text, style)
         for one in service:
+            if one.socket_read_timeout == type(one).socket_read_timeout:  # the address says nothing of it (`?rto=`)
+                one.socket_read_timeout = max(READ_S, one.socket_read_timeout)
             one.request_rate_per_sec = min(one.request_rate_per_sec, SPREAD_S / (len(parts) * max(1, len(one))))
         for number, part in enumerate(parts):
             if number < self._arrived.of(message.id):

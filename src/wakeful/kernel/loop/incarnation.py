@@ -15,6 +15,7 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.engine.admission import refuse_at_stop
 from wakeful.kernel.engine.lines import Claimed, size_all
 from wakeful.kernel.engine.recovery import Recovered, recover
+from wakeful.kernel.engine.stretches import look_for_missed
 from wakeful.kernel.engine.turn import Ended
 from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.loop.clock_watch import SET_BACK, STEP_MS, Step, carry_on, note_start, note_step
@@ -67,6 +68,12 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
     engine.clock_watch.begin()
     await carry_on(store, context)  # a step that was found here, or what the last engine left of one
     return incarnation
+
+
+async def look_back(store: Store, engine: Engine, away_since: int | None) -> None:
+    """Before anything starts: what was missed while no engine ran."""
+    context = engine.identify()
+    await store.write(lambda tx: look_for_missed(tx, context, away_since))
 
 
 async def _end_leftovers(store: Store, context: Context, name: str, logs: Path, alive: Collection[int]) -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from wakeful.config.jobs_file import matching
 from wakeful.config.loading import Loaded, load
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from wakeful.config.models import BaseConfig
     from wakeful.scheduler import Scheduler
 
+log = logging.getLogger("wakeful.config")
+
 
 def load_here(file: Path) -> Loaded:
     """The file; what its env_file sets is from here on part of this process's environment, where runs look it up."""
@@ -31,6 +34,12 @@ async def store_budget(scheduler: Scheduler, known: BaseConfig) -> None:
     await scheduler.agents.limit(**known.limits.of_agents())
 
 
+def _fixed(known: BaseConfig) -> dict[str, Any]:
+    """What a server takes from its file at its start alone."""
+    limits = known.limits.model_dump(exclude=set(known.limits.of_agents()))
+    return {"store": known.store, "server": known.server, "retention": known.retention, "limits": limits}
+
+
 class Sections:
     """What is in a file beside its jobs, as the domains of this process have it."""
 
@@ -38,6 +47,8 @@ class Sections:
         self._scheduler = scheduler
         self._path = file
         self._before = self._holds = self._read = installed
+        self._fixed = _fixed(installed.config)
+        self._waiting: list[str] = []  # what the file says otherwise, and is not in force yet
 
     def read(self) -> FleetFile:
         """Read the file; nothing of it holds yet."""
@@ -59,6 +70,10 @@ class Sections:
         """Let what was read last hold."""
         self._before = self._holds
         await self._reload(self._read)
+        waiting = [name for name, value in _fixed(self._read.config).items() if value != self._fixed[name]]
+        if waiting and waiting != self._waiting:
+            log.warning("%s: what changed in %s takes effect at the next start", self._path, " and ".join(waiting))
+        self._waiting = waiting
 
     async def put_back(self) -> None:
         """Let what held before hold again."""

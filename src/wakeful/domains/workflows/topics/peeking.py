@@ -96,7 +96,8 @@ def _text(value: Any) -> str:
 
 def _texts(key: str, wanted: frozenset[str]) -> list[str]:
     """Texts one of which the payload has, wherever in it; what else has them is sorted out once it is read."""
-    return [f"{_text(key)}:{value}" for value in sorted(wanted)] if len(wanted) <= FEW_TEXTS else [f"{_text(key)}:"]
+    shortest = [value for value in sorted(wanted) if value.removesuffix(".0") not in wanted - {value}]  # 7 is in 7.0
+    return [f"{_text(key)}:{value}" for value in shortest] if len(shortest) <= FEW_TEXTS else [f"{_text(key)}:"]
 
 
 def read(tx: Transaction, workflow: str, question: Question) -> Read | None:
