@@ -118,7 +118,7 @@ def stored(scene, fleet):
 def lived(scene, fleet, look=None):
     """Run the fleet for real, in virtual time, with handlers and outages of our own; its runs.
 
-    `look` is called with the scheduler when the fleet's time begins.
+    `look` is awaited with the scheduler once that has started.
     """
     ends = to_ms(fleet.start) + int(fleet.days * 86_400_000)
 
@@ -127,7 +127,6 @@ def lived(scene, fleet, look=None):
         await scheduler.open()
         await scheduler.start()
         if look is not None:
-            await _until(scene, to_ms(fleet.start))
             await look(scheduler)
         for begins, back in fleet.outages:
             await _until(scene, begins - 1)
@@ -147,14 +146,21 @@ def lived(scene, fleet, look=None):
     return run(main(), scene.clock)
 
 
-def interrupted(scene, fleet, after_ms):
-    """Run the fleet for a while before its time begins: it then, its snapshot, and its runs from then on."""
+def interrupted(scene, fleet, after_ms, meanwhile=None):
+    """Run the fleet for a while before its time begins: it then, its snapshot, and its runs from then on.
+
+    `meanwhile`: after how long, in milliseconds, what is done.
+    """
     begins, snapshots = to_ms(fleet.start) + after_ms, []
     later = fleet._replace(
         start=from_ms(begins), outages=[(first + after_ms, last + after_ms) for first, last in fleet.outages]
     )
 
     async def look(scheduler):
+        if meanwhile is not None:
+            await _until(scene, to_ms(fleet.start) + meanwhile[0])
+            await meanwhile[1](scheduler)
+        await _until(scene, begins)
         snapshots.append(await scheduler.read(take_snapshot))
 
     stored(scene, fleet)

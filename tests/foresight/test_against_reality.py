@@ -41,6 +41,21 @@ def test_a_run_in_progress_has_in_a_simulation_what_is_left_of_its_time_limit(sq
     assert [(one.outcome, one.ended_at - one.started_at) for one in runs[:1]] == [("timeout", 600_000)]
 
 
+@pytest.mark.promise("X4")
+def test_a_run_that_was_approved_is_not_asked_about_again_where_it_goes_on(sqlite_scene):
+    fleet = Fleet(START, 0.1, [NewJob("job", Every("3h"), kind="job", approval=True)], {"job": 5_400_000}, {}, [], None)
+
+    async def approve(scheduler):
+        [asked] = await scheduler.get_run_log("job")
+        await scheduler.approve_run(asked.id, by="ada")
+
+    later, snapshot, rest = interrupted(sqlite_scene, fleet, 4 * 3_600_000, (12_600_000, approve))
+    runs = []
+    simulate(snapshot, later.question, later.setup, on_run=runs.append)
+    assert as_lived(runs) == rest
+    assert rest[0][4] == "success"
+
+
 def check_fleet(scene, fleet):
     snapshot, runs = stored(scene, fleet), []
     simulate(snapshot, fleet.question, fleet.setup, on_run=runs.append)

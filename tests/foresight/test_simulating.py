@@ -15,6 +15,8 @@ from tests.foresight.fleets import DAY_MS, START, notes, simulated, snapshot_of
 from wakeful import After, Cron, Every, InvalidSetting, NewJob, NotFound, Once
 from wakeful.foresight.question import Question, Setup
 from wakeful.foresight.simulating import simulate
+from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.actions.holding import hold_all
 from wakeful.store.interface import Transaction
 from wakeful.store.records import RunDetails, RunRow
 from wakeful.store.sqlite_session import SqliteSession
@@ -317,6 +319,45 @@ def test_a_schedule_that_ends_is_noted_with_when():
         "most": "most ends at 2026-06-01 09:00 UTC, with run 3 of the 3 that it may have. Change max_runs to continue.",
     }
     assert [note.at - START_MS for note in notes(found, "ends")] == [3 * 3_600_000, 5 * 3_600_000]
+
+
+@pytest.mark.promise("X4")
+def test_a_job_that_never_gets_its_turn_is_noted_with_the_reason():
+    hog = NewJob("hog", Every("1h"), kind="job", timeout="7d", priority=10)
+    starved = NewJob("starved", Every("90m"), kind="job", priority=-10)
+    found, _ = simulated(snapshot_of(hog, starved), Setup(min_interval=None, max_running=1), assume={"hog": 6 * DAY_MS})
+    [note] = notes(found, "never")
+    assert note.text == (
+        "starved never runs: none of its 15 times led to a run (15 at_capacity). "
+        "wakeful explain says what such a reason means."
+    )
+
+
+@pytest.mark.promise("X4")
+def test_where_everything_is_paused_one_note_says_so():
+    snapshot = snapshot_of(
+        *[NewJob(f"j{number}", HOURLY, kind="job") for number in range(3)],
+        write=lambda tx, context: hold_all(tx, context, Rights("ada", via="cli")),
+    )
+    found, runs = simulated(snapshot)
+    assert runs == []
+    assert [(note.kind, note.job, note.text) for note in found.notes] == [
+        ("never", None, "Everything is paused, so nothing starts: wakeful resume --all ends that."),
+    ]
+
+
+@pytest.mark.promise("X4")
+def test_a_job_that_asks_for_approval_is_noted_and_keeps_no_lane_while_it_waits():
+    asks = NewJob("asks", HOURLY, kind="job", approval=True, lanes={"narrow": 1})
+    other = NewJob("other", Every("30m"), kind="job", lanes={"narrow": 1})
+    found, runs = simulated(snapshot_of(asks, other), Setup(min_interval=None, max_running=1))
+    assert [(run.outcome, run.ended_at) for run in runs if run.job == "asks"] == [(None, None)]
+    assert {lane.name: (lane.busiest, lane.full_ms) for lane in found.lanes} == {
+        "running": (1, 47_000), "narrow": (1, 47_000),
+    }  # fmt: skip
+    [note] = found.notes
+    assert (note.kind, note.job, note.at) == ("approval", "asks", START_MS + 3_600_000)
+    assert "first at 2026-06-01 07:00 UTC" in note.text
 
 
 @pytest.mark.promise("X4")

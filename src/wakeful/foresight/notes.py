@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -10,6 +10,7 @@ from wakeful.counting import counted
 from wakeful.domains import domains
 from wakeful.foresight.question import place_of
 from wakeful.foresight.recording import HERD, Recorder
+from wakeful.kernel.rules.holding import hold_of
 from wakeful.kernel.rules.parking import GLOBAL_LANE, PLACE, labels_of
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.triggers import TimedTrigger, Trigger
@@ -18,6 +19,7 @@ from wakeful.triggers.moments import from_ms, iso, spoken
 from wakeful.triggers.zones import zone
 
 if TYPE_CHECKING:
+    from wakeful.kernel.views.ledger import Tally
     from wakeful.store.interface import Transaction
     from wakeful.store.slots import Placed
 
@@ -50,17 +52,27 @@ class _Seen(NamedTuple):
     begins: int
     ends: int
     place: tzinfo
+    fates: Mapping[str, Tally]  # what became of each job's times
+
+
+class Span(NamedTuple):
+    """From when to when, and in which zone people read it."""
+
+    begins: int
+    ends: int
+    zone: str
 
 
 def notes_of(
-    tx: Transaction, recorder: Recorder, jobs: Sequence[Placed], span: tuple[int, int], zone_name: str
+    tx: Transaction, recorder: Recorder, jobs: Sequence[Placed], span: Span, fates: Mapping[str, Tally]
 ) -> list[Note]:
-    """All notes, the earliest first."""
-    seen = _Seen(tx, recorder, jobs, *span, place_of(zone_name))
+    """All notes, the earliest first; `fates`: what became of the times of each job."""
+    seen = _Seen(tx, recorder, jobs, span.begins, span.ends, place_of(span.zone), fates)
     found = [
         *_herds(seen),
         *_never(seen),
         *_disabled(seen),
+        *_asking(seen),
         *_outlasting(seen),
         *_full_lanes(seen),
         *_moved_by_clocks(seen),
@@ -86,6 +98,11 @@ def _herds(seen: _Seen) -> Iterator[Note]:
 
 def _never(seen: _Seen) -> Iterator[Note]:
     """Jobs that are switched on and never ran, although they were due or never will be."""
+    if hold_of(seen.tx.nodes.held()) is not None:
+        yield Note(
+            "never", None, seen.begins, "Everything is paused, so nothing starts: wakeful resume --all ends that."
+        )
+        return
     now = {placed.name: placed for placed in seen.tx.slots.jobs()}
     for placed in seen.jobs:
         name, state, trigger = placed.name, placed.state, trigger_of(placed.trigger)
@@ -104,9 +121,17 @@ def _never(seen: _Seen) -> Iterator[Note]:
         since = max(seen.begins - 1, placed.created_at)  # what is due when a job is made is not ahead of it
         if (missed := trigger.count_slots(since, seen.ends - 1)) and trigger.type != "once":
             first = trigger.next_slot(since)
-            what = f"none of its {counted(missed, 'time')} led to a run"
-            text = f"{name} never runs: {what}. Its line under jobs says why; wakeful explain says what holds it."
-            yield Note("never", name, first, text)
+            what = f"none of its {counted(missed, 'time')} led to a run{_why(seen.fates.get(name))}"
+            yield Note(
+                "never", name, first, f"{name} never runs: {what}. wakeful explain says what such a reason means."
+            )
+
+
+def _why(fate: Tally | None) -> str:
+    """The reasons, with how often each was one."""
+    reasons = {**fate.waiting, **fate.passed_over, "missed": fate.missing} if fate is not None else {}
+    said = ", ".join(f"{number} {reason}" for reason, number in reasons.items() if number)
+    return f" ({said})" if said else ""
 
 
 def _disabled(seen: _Seen) -> Iterator[Note]:
@@ -123,6 +148,13 @@ def _disabled(seen: _Seen) -> Iterator[Note]:
             "Mend what fails, or raise max_errors."
         )
         yield Note("never", placed.name, at, text)
+
+
+def _asking(seen: _Seen) -> Iterator[Note]:
+    for name, at in seen.recorder.asking.items():
+        when = spoken(at, seen.place)
+        text = f"{name} asks for approval, first at {when}, and does not run before a person answers (wakeful approve)."
+        yield Note("approval", name, at, text)
 
 
 def _outlasting(seen: _Seen) -> Iterator[Note]:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from wakeful.kernel.rules.approval import question_before
 from wakeful.kernel.rules.parking import GLOBAL_LANE
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.triggers.moments import iso
@@ -130,6 +131,7 @@ class Recorder:
         self._on_run = on_run
         self.jobs: dict[str, JobTally] = {}
         self.lanes: dict[str, LaneTally] = {}
+        self.asking: dict[str, int] = {}  # when a job first asked for approval
         self.refusals: dict[tuple[str, str], Refusal] = {}
         self.seconds: Counter[int] = Counter()
         self.herds = 0
@@ -142,6 +144,9 @@ class Recorder:
     def claimed(self, tx: Transaction, job: JobDef, run: RunRow) -> None:
         """A run starts."""
         lanes = tuple(json.loads(run.lanes)) if run.lanes is not None else ()
+        if question_before(job.name, job.options, tx.runs.given(run.id).approval) is not None:
+            self.asking.setdefault(job.name, tx.now)
+            lanes = ()  # it waits for the answer, and holds none meanwhile
         for lane in lanes:
             if lane not in self.lanes:
                 self.lanes[lane] = LaneTally(self._size(tx, lane))

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import clock as clocks
 from wakeful.errors import InvalidSetting
-from wakeful.foresight.notes import Note, notes_of
+from wakeful.foresight.notes import Note, Span, notes_of
 from wakeful.foresight.question import (
     NEXT_CHANGE,
     Question,
@@ -161,7 +161,8 @@ async def _live(world: World, recorder: Recorder, asked: _Asked, prepare: Prepar
     recorder.finish(ends)
     # Before anything is stopped: the slots of this very moment are not due yet.
     ledger = await world.read(lambda tx: ledger_of_all(tx, begins - 1, world.host.hidden_kinds))
-    notes = await world.read(lambda tx: notes_of(tx, recorder, jobs, (begins, ends), setup.zone))
+    span = Span(begins, ends, setup.zone)
+    notes = await world.read(lambda tx: notes_of(tx, recorder, jobs, span, ledger.jobs))
     over = [Note("never", name, begins, f"{name} never runs: by then, its last time is over.") for name in world.over]
     await world.crash()
     await world.close()

@@ -137,14 +137,15 @@ class World(Scheduler):
     async def _adopt(self) -> None:
         """What runs at this moment goes on here."""
         running = [run for run in self._snapshot.runs if run.status == "active"]
-        ids = [run.job_id for run in running]
+        ids, details = [run.job_id for run in running], {one.run_id: one for one in self._snapshot.details}
         jobs, states = await self._store.read(lambda tx: (tx.jobs.definitions(ids), tx.jobs.states(ids)))
         for run in running:
             state = states.get(run.job_id)
             if state is not None and state.run_id == run.id:
                 job = jobs[run.job_id]
                 await self._store.write(lambda tx, job=job, run=run: self._recorder.claimed(tx, job, run))  # type: ignore[misc]
-                self._engine.start_run(Claimed(job, state, run, job.payload), self._spent(run))
+                approval = details[run.id].approval if run.id in details else None
+                self._engine.start_run(Claimed(job, state, run, job.payload, approval), self._spent(run))
 
     async def crash(self) -> None:
         """The power is cut: nothing that runs here is heard of again."""

@@ -23,6 +23,7 @@ from wakeful.kernel.loop.config import DAY_MS, SWEEP_MS, Retention
 from wakeful.kernel.rules.lately import PRUNED, with_pruned
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.parking import FILE, HANDLER, HOLD, PLACE, is_lane, labels_of
+from wakeful.kernel.rules.pending import BY_TIME
 from wakeful.kernel.rules.undoing import UNDO_MS
 from wakeful.store.records import RunRow
 from wakeful.store.stretches import KEPT_FROM
@@ -308,10 +309,14 @@ class Housekeeping:
         """When, by boot time, there is more to prune; None when nothing is left before the next sweep."""
         return None if self._cursors == NOTHING_LEFT else self._next_bite
 
-    def counted(self, job_id: int, runs: int, *, own: bool) -> None:
-        """A job has run so many times; every so often its history is looked through, each time if it says how long."""
-        if own or runs % self._retention.check_every == 0:
-            self._crowded[job_id] = None
+    def started(self, run: RunRow, slot_runs: int, *, own: bool = False) -> None:
+        """A job's history is looked through once per so many runs: by time they are counted, of others one in so many.
+
+        `slot_runs`: how often the job has run by time. `own`: the job says how long its runs are kept: each time.
+        """
+        number = slot_runs if run.reason in BY_TIME else run.id  # the lower digits of an id are random
+        if own or number % self._retention.check_every == 0:
+            self._crowded[run.job_id] = None
 
     async def sweep(self, context: Context) -> bool:
         """Offer the lanes again, alert about jobs that wait for too long, and begin to prune.
