@@ -33,6 +33,8 @@ OTHERS = {
         "wakeful.domains.agents.runners.versions",
         "_packaged",
     ): "says which version of a program runs; nothing is decided by it",
+    ("wakeful.domains.agents.runners.mcp_access", "_opened"): "a folder that is locked and not read",
+    ("wakeful.domains.agents.runners.mcp_access", "_remove_left_behind"): "folders of our own, to remove them",
     ("wakeful.domains.agents.sources.folders", "read"): "text from outside by definition; links are not followed",
     ("wakeful.domains.agents.sources.folders", "entries"): "names in a folder that was opened without following links",
     ("wakeful.domains.agents.sources.folders", "_opened"): "a folder, without following links",
