@@ -176,6 +176,8 @@ def test_a_word_that_is_neither_an_expression_nor_a_job_says_so(wakeful, store):
     assert answer.code == 2
     assert answer.err == f"Error: 'jb' is not a schedule, a cron expression, a duration or a job in {store}.\n"
     assert "go with an expression" in wakeful("next", "job", "--tz", "UTC").err
+    for word, sentence in (("weekdays", "weekdays at 09:00"), ("monthly", "monthly on the 1st at 09:00")):
+        assert wakeful("next", word).err.endswith(f'a job in {store}. Did you mean "{sentence}"?\n')
 
 
 @pytest.mark.promise("X29")

@@ -235,3 +235,18 @@ def waiting(scene, minutes):
         raise Wait(until=scene.now + timedelta(minutes=minutes))
 
     return act
+
+
+@pytest.mark.parametrize(
+    ("step", "words"),
+    [({"seconds": 3}, "forward by 3s"), ({"hours": -27}, "back by 1d 3h"), ({"days": -9000}, "back by 9000d")],
+)
+@virtual
+async def test_the_alert_about_a_set_clock_says_by_how_much_in_words(scene, step, words):
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        await scene.sleep("1m")
+        scene.step(**step)
+        await scene.sleep("2m")
+        (alert,) = await scheduler.list_alerts()
+        assert f"The clock was set {words}, to " in alert.message

@@ -102,6 +102,24 @@ async def test_a_place_that_is_reserved_goes_to_a_higher_priority_all_the_same(s
         ]
 
 
+@pytest.mark.promise("X22")
+@pytest.mark.parametrize("length", ["5s", "40s"])  # the lane of the one is the quicker, or the slower
+@virtual
+async def test_a_place_is_not_reserved_for_a_job_that_others_keep_from_its_other_lane(scene, length):
+    scene.act = lasting(scene, busy="20s", both="5s", plain=length)
+    async with scene.scheduler() as scheduler:
+        jobs = [NewJob(f"busy-{n}", Every("15s"), lanes={"b": 1}, priority=100) for n in range(4)]
+        await scheduler.add_jobs([*jobs, NewJob("both", Every("15s"), lanes={"a": 1, "b": 1})])
+        await scheduler.add_job("plain", Every("1m"), lanes={"a": 1})
+        await scheduler.start()
+        await scene.sleep("30m")
+        assert len(scene.of("plain")) >= 19, "nobody else wants the lane but one that may never start"
+        for job in jobs:
+            await scheduler.remove_job(job.name)
+        await scene.sleep("10m")
+        assert len(scene.of("both")) >= 9, "its turn comes once the others are gone"
+
+
 @pytest.mark.parametrize("end", ["pause", "disable", "remove", "edit", "edit_once_more"])
 @virtual
 async def test_a_place_that_nobody_reserves_any_more_is_given_to_who_waits_for_it(scene, end):

@@ -236,6 +236,22 @@ async def test_several_jobs_with_more_runs_than_a_bite_are_all_pruned_to_what_is
         )
 
 
+@pytest.mark.promise("X11", "X24")
+@pytest.mark.parametrize("trigger", [Manual(), Every("2d", anchor=at(minutes=5))], ids=["never by time", "rarely"])
+@virtual
+async def test_runs_that_people_start_are_kept_by_number_too(scene, trigger):
+    async with scene.scheduler(retention=Retention(runs_per_job=10, check_every=5)) as scheduler:
+        await scheduler.add_job("a", trigger)
+        await scheduler.start()
+        await scene.sleep("10m")
+        for _ in range(150):
+            await scheduler.run_job("a")
+            await scene.sleep("1m")
+        await scene.sleep("20m")
+        assert len(scene.runs) >= 150
+        assert len(await scheduler.get_run_log("a", limit=500)) < 50
+
+
 @pytest.mark.promise("X11")
 @virtual
 async def test_what_is_open_about_a_job_is_over_once_it_is_forgotten(scene):

@@ -221,6 +221,9 @@ async def test_under_a_token_stdio_passes_everything_on_to_the_server(served):
         await ok(client, "schedule", name="beat", every="1d", url="https://example.org")
         assert "Only an admin" in await refused(client, "schedule", every="1d", command=["ls"])
         assert "beat" in [one.name for one in (await client.list_resources()).resources]
+        wakeful(served.folder, "token", "revoke", served.tokens[-1])  # as that of a run when it ends
+        assert "The server does not answer" in await refused(client, "status")
+        assert "The server does not answer" in await refused(client, "get_schedule", name="beat")
     assert "beat" in wakeful(served.folder, "list")
     wrong = {**ENV, **env, "WAKEFUL_TOKEN": "wk_wrong"}
     done = await asyncio.create_subprocess_exec(

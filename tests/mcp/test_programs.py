@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import fcntl
 import json
 import os
 import sys
+import tempfile
 from pathlib import Path
 
 import httpx
@@ -85,6 +87,32 @@ def test_each_program_is_told_in_its_own_form_and_nothing_is_left_behind(noted, 
     assert TOKEN not in " ".join(argv)  # every user of the machine can read arguments
     assert found["modes"] == [0o600, 0o700]
     assert not Path(found["file"]).parent.exists()
+
+
+@pytest.mark.promise("X6")
+def test_what_a_killed_server_left_behind_is_removed_and_what_another_uses_is_not(noted, tmp_path, monkeypatch):
+    temporary, elsewhere = tmp_path / "temporary", tmp_path / "elsewhere"
+    left, used, new = (temporary / f"wakeful-mcp-{name}" for name in ("left", "used", "new"))
+    for folder in (left, used, new, elsewhere):
+        folder.mkdir(parents=True)
+    for folder in (left, used, elsewhere):
+        (folder / "mcp.json").write_text(TOKEN)
+    (temporary / "wakeful-mcp-link").symlink_to(elsewhere)
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    fd = os.open(used, os.O_RDONLY)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)  # as a server holds it that is at work
+        noted("claude")
+        assert sorted(path.name for path in temporary.glob("wakeful-mcp-*")) == [
+            "wakeful-mcp-link",
+            "wakeful-mcp-new",  # whose server is about to write its file
+            "wakeful-mcp-used",
+        ]
+        assert (elsewhere / "mcp.json").exists()
+    finally:
+        os.close(fd)
+    noted("claude")
+    assert not used.exists()
 
 
 def test_programs_that_read_variables_find_the_endpoint_there(noted):

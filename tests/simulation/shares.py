@@ -104,6 +104,27 @@ class Even(Sharing):
         return groups
 
 
+class Pressed(Sharing):
+    """One lane has more urgent jobs than it can hold; others need both, and wait for ever; some want only the other."""
+
+    def _make_groups(self) -> dict[str, list[NewJob]]:
+        rng = self.rng
+        pressed, other = rng.sample(sorted(LANES), 2)
+        seconds = rng.choice((120, 300))
+        urgent = range(3 * LANES[pressed] + rng.randrange(3))
+        quick = rng.choice((30, 600))
+        self._hopeless = [self._job(dict(LANES), 60, "skip", "5m") for _ in range(rng.randrange(1, 3))]
+        return {
+            pressed: [self._job({pressed: LANES[pressed]}, seconds, "skip", "1m", 100) for _ in urgent],
+            other: [self._job({other: LANES[other]}, quick, "skip", "10m") for _ in range(LANES[other])],
+        }
+
+    async def _furnish(self, scheduler: Scheduler) -> None:
+        if not self._furnished:
+            await scheduler.add_jobs(self._hopeless)
+        await super()._furnish(scheduler)
+
+
 def check_shares(what: str, shares: dict[str, int]) -> None:
     """Equal jobs have equal shares, and each has one."""
     least, most = min(shares.values()), max(shares.values())

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 
 from tests.simulation.invariants import Broken
-from tests.simulation.shares import Even, Sharing
+from tests.simulation.shares import Even, Pressed, Sharing
 from tests.simulation.world import PICKY, live
 from wakeful.kernel.engine import claim
 from wakeful.kernel.engine.admission import Admission
 from wakeful.kernel.engine.lines import Lines, turn_of
+from wakeful.store.lanes import Lanes
 
 pytestmark = pytest.mark.promise("X31")
 
@@ -36,6 +37,16 @@ def test_equal_jobs_have_equal_shares_and_who_needs_several_lanes_gets_its_turn(
 @pytest.mark.parametrize("group", range(GROUPS))
 def test_equal_jobs_that_become_due_together_have_equal_shares(group: int) -> None:
     assert _breaks(SEEDS[group::GROUPS], kind=Even) == ""
+
+
+@pytest.mark.parametrize("group", range(GROUPS))
+def test_who_waits_for_a_lane_for_ever_keeps_nobody_from_another(group: int) -> None:
+    assert _breaks(SEEDS[group::GROUPS], kind=Pressed) == ""
+
+
+def test_it_finds_a_place_that_is_reserved_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Lanes, "_hopeful", lambda *_: ("1 = 1", []))
+    assert "never started" in _breaks(SEEDS, kind=Pressed)
 
 
 def test_it_finds_a_job_that_always_goes_first(monkeypatch: pytest.MonkeyPatch) -> None:

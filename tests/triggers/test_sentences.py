@@ -99,6 +99,7 @@ def test_a_sentence_may_end_with_its_zone_and_is_read_in_any_case_and_spacing(te
         ("every dya at 9am", r'did you mean "every day at 9am"\?'),
         ("please run it every 5 minutes", r'did you mean "every 5 minutes"\?'),
         ("at one second", "not understood"),
+        ("yesterday at 9", "write for example"),
         ("the 24th december at 18:00", "not understood"),
         ("weekdays at 9 and 17:30", "make a schedule for each"),
         ("every 2 weeks on monday at 9", 'such as "every 14 days since 2026-01-05 09:00"'),

@@ -7,7 +7,8 @@ A transaction that reads a lane to decide, or changes one, locks the lanes until
 could fill one place; or a job could be parked on a lane that another node has just freed, and nothing would wake it.
 
 A job that needs several lanes and is parked on one of them reserves a place in each that it found before that one. A
-reservation counts while its job waits, and takes nothing: it only says who goes before whom.
+reservation counts while its job waits, unless higher priorities keep it from that lane. It takes nothing: it only says
+who goes before whom.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ _CONTESTED = (
     "EXISTS (SELECT 1 FROM job_state WHERE parked = lanes.key) "
     "OR EXISTS (SELECT 1 FROM lane_reservations WHERE lane = lanes.key)"
 )
+_IN_LINE = "ORDER BY priority DESC, ready_at, job_id"
 
 
 class Load(NamedTuple):
@@ -76,21 +78,37 @@ class Lanes(Verbs):
         return bool(self._session.rows(sql, (lane, *values)))
 
     def waiters(self, lane: str, now: int, limit: int) -> list[Waiter]:
-        """The first that are to get a place: those parked on the lane, and those that reserve one in it."""
-        parked = (
-            "SELECT priority, ready_at, job_id, 1 AS here FROM job_state WHERE parked = ? "
-            "ORDER BY priority DESC, ready_at, job_id LIMIT ?"
-        )
+        """The first that are to get a place: those parked on the lane, and those that reserve one in it.
+
+        A reservation counts while its job may hope for the lane it is parked on.
+        """
+        parked = f"SELECT priority, ready_at, job_id, 1 AS here FROM job_state WHERE parked = ? {_IN_LINE} LIMIT ?"
+        hopeful, values = self._hopeful(lane)
         reserving = (
             "SELECT s.priority, s.ready_at, s.job_id, 0 AS here FROM lane_reservations r "
-            f"JOIN job_state s ON s.job_id = r.job_id WHERE r.lane = ? AND {_WAITS}"
+            f"JOIN job_state s ON s.job_id = r.job_id WHERE r.lane = ? AND {_WAITS} AND ({hopeful})"
         )
-        sql = (
-            f"SELECT * FROM ({parked}) p UNION ALL SELECT * FROM ({reserving}) r "
-            "ORDER BY priority DESC, ready_at, job_id LIMIT ?"
-        )
-        rows = self._session.rows(sql, (lane, limit, lane, now, limit))
+        sql = f"SELECT * FROM ({parked}) p UNION ALL SELECT * FROM ({reserving}) r {_IN_LINE} LIMIT ?"
+        rows = self._session.rows(sql, (lane, limit, lane, now, *values, limit))
         return [Waiter(-priority, since or 0, job_id, bool(here)) for priority, since, job_id, here in rows]
+
+    def _hopeful(self, lane: str) -> tuple[str, list[object]]:
+        """The condition that a job `s`, which reserves a place in the lane, may hope for the one it is parked on.
+
+        It may not while as many of higher priority wait there as that lane holds.
+        """
+        others = self._session.rows(
+            "SELECT DISTINCT s.parked, l.size FROM lane_reservations r JOIN job_state s ON s.job_id = r.job_id "
+            "LEFT JOIN lanes l ON l.key = s.parked WHERE r.lane = ? AND s.parked IS NOT NULL",
+            (lane,),
+        )
+        conditions, values = ["s.parked IS NULL"], list[object]()
+        for other, size in others:
+            last = f"SELECT priority FROM job_state WHERE parked = ? {_IN_LINE} LIMIT 1 OFFSET ?"
+            found = self._session.rows(last, (other, (size or 1) - 1))
+            conditions.append("s.parked = ?" + (" AND s.priority >= ?" if found else ""))
+            values += [other, *(found[0] if found else ())]
+        return " OR ".join(conditions), values
 
     def reserve(self, jobs: Mapping[int, Sequence[str]]) -> None:
         """These jobs reserve a place in each of these lanes, and in no others."""

@@ -51,7 +51,7 @@ def is_dead(node_id: int, who: Mapping[str, object]) -> bool:
     It was one of this machine, and the number of its process is free; or it is our number, and we do not run that node.
     False where we cannot know: another machine, or a container whose process numbers are not ours.
     """
-    if who.get("host") != socket.gethostname() or who.get("pids", "") != _pid_space():
+    if not is_seen_from_here(who):
         return False
     pid = int(str(who.get("pid", 0)))
     try:
@@ -61,6 +61,11 @@ def is_dead(node_id: int, who: Mapping[str, object]) -> bool:
     except PermissionError:
         return False
     return pid == os.getpid() and node_id not in _here
+
+
+def is_seen_from_here(who: Mapping[str, object]) -> bool:
+    """Whether it is a process of this machine whose number is one of ours."""
+    return who.get("host") == socket.gethostname() and who.get("pids", "") == _pid_space()
 
 
 def _pid_space() -> str:

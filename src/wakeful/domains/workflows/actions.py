@@ -21,7 +21,7 @@ from wakeful.domains.workflows.steps.places import STEPS
 from wakeful.domains.workflows.tables import Action, HandlerRow, WorkflowRow, WorkflowRun, Workflows
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.domains.workflows.words import ONCE_ENDED, answer_commands, asks_itself, issue_words
-from wakeful.domains.workflows.working import still_works
+from wakeful.domains.workflows.working import forget_stopped, still_works
 from wakeful.errors import InvalidJob, ScheduleTriggerError
 from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.recording import Origin, keep
@@ -234,7 +234,7 @@ def settle(
     if verdict not in VERDICTS:
         message = f"A verdict is one of {', '.join(VERDICTS)}, not {verdict!r:.80}."
         raise InvalidJob(message)
-    locked(tx, name, find_listed)
+    row = locked(tx, name, find_listed)
     asked = find_attempt(tx, name, ref)
     if asked.type == STEPS:
         try:
@@ -259,6 +259,7 @@ def settle(
         tx.of(Topics).release(attempt.id, tx.now)
         settled = settled._replace(reserved=0)
     tx.of(Workflows).save_run(settled)
+    forget_stopped(tx, row)
     forget_crashes(tx, handler)
     said = f"{who} settled {ids.run_text(attempt.id)} as {verdict}"
     raise_issue(tx, context, name, Issue("transient", handler.name, attempt.id, said, None, alert=False))

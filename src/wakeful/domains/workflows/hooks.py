@@ -32,7 +32,7 @@ from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRu
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.domains.workflows.versions.on_nodes import version_words
 from wakeful.domains.workflows.words import answer_commands
-from wakeful.domains.workflows.working import look_for_end, still_works
+from wakeful.domains.workflows.working import look_for_end, may_work
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.hooks import Refused
@@ -80,7 +80,7 @@ def standing_of(tx: Transaction, found: tuple[HandlerRow, WorkflowRow]) -> Wait 
         workflow.issue_handler,
         workflow.backoff_until,
         bool(workflow.draining),
-        still_works(tx, workflow),
+        may_work(tx, workflow),
     )
     if handler.type == STEPS:  # its places are no exception from what stops the workflow
         standing = standing._replace(issue_handler=None)

@@ -6,6 +6,7 @@ Other nodes, and people, know it only from there. The record is gone when the th
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
 import threading
 from collections.abc import Callable
@@ -13,10 +14,13 @@ from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.domains.workflows.arming import look_again
+from wakeful.domains.workflows.authoring import DEFAULT_TIMEOUT_MS
 from wakeful.domains.workflows.issues import alert_about
 from wakeful.domains.workflows.tables import WorkflowRow, Workflows
 from wakeful.domains.workflows.threads import is_left
 from wakeful.errors import SchedulerError
+from wakeful.store.nodes import LEASE_MS
+from wakeful.store.process_identity import is_dead, is_seen_from_here
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -43,17 +47,41 @@ def still_works(tx: Transaction, row: WorkflowRow) -> bool:
     return is_left(row.working_run) or (node is not None and node.stopped_at is None)
 
 
+def may_work(tx: Transaction, row: WorkflowRow) -> bool:
+    """The same, also of a node that has stopped in good order: its process may live on, and the thread with it, until
+    lease and timeout have passed.
+    """
+    if still_works(tx, row):
+        return True
+    node = tx.nodes.get(row.working_node or 0) if row.working_run is not None else None
+    if node is None or node.stopped_at is None or node.taken_by is not None:
+        return False
+    who = json.loads(node.details)
+    if is_dead(node.id, who) or (tx.exclusive and not is_seen_from_here(who)):
+        return False
+    attempt = tx.of(Workflows).run(row.working_run or 0)
+    handler = tx.of(Workflows).handler(row.name, attempt.handler) if attempt is not None else None
+    timeout = handler.timeout if handler is not None else DEFAULT_TIMEOUT_MS
+    return tx.now < max(row.working_since or 0, node.stopped_at) + LEASE_MS + timeout
+
+
 def look_for_end(tx: Transaction, context: Context, row: WorkflowRow) -> WorkflowRow:
     """The workflow as a node that starts its handlers sees it: it knows its own threads, and that of a node that is
     gone nothing works any more.
     """
     if row.working_run is None or is_left(row.working_run):
         return row
-    is_others = not tx.exclusive and row.working_node != context.id
-    if is_others and still_works(tx, row):
+    is_others = row.working_node != context.id and (not tx.exclusive or not still_works(tx, row))
+    if is_others and may_work(tx, row):
         return row
     _forget(tx, row.name)
     return row._replace(working_run=None, working_node=None, working_since=None)
+
+
+def forget_stopped(tx: Transaction, row: WorkflowRow) -> None:
+    """A person has said what became of it: what a node that has stopped may still be at is not waited for."""
+    if row.working_run is not None and not still_works(tx, row):
+        _forget(tx, row.name)
 
 
 def _forget(tx: Transaction, name: str) -> None:

@@ -7,8 +7,9 @@ start after all.
 
 A job that needs several lanes passes them in one order: the lane whose runs take longest first. It is parked on the
 first without room for it, and reserves those before: so none stands idle for longer than a run takes in another that is
-quicker. A reservation takes no place and binds only those behind it in the line. So the first of all that wait is never
-held up by another that waits: nobody waits in a ring, and everybody gets a turn.
+quicker. A reservation takes no place and binds only those behind it in the line; and nobody while higher priorities
+keep its job from the lane where it is parked, which may be for ever. So the first of all that wait is never held up by
+another that waits: nobody waits in a ring, and everybody gets a turn.
 
 A lane is as wide as the smallest size any of its jobs gives, from the moment that job is stored. Jobs without lanes pay
 nothing here. Sizes are written last in a transaction that locks jobs: no transaction waits for a job while it holds the

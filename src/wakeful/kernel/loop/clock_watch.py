@@ -110,10 +110,10 @@ def note_step(tx: Transaction, context: Context, step: Step) -> None:
         carry = {"back": behind - step.ms, "cursor": 0, "newer": newer, "stored": 0}
         tx.facts.put({"clock_carry": json.dumps(carry), SET_BACK: newer})
         tx.jobs.set_lines_back(tx.now, -step.ms)  # or who comes later would have waited longer
+    from wakeful.kernel.rules.verdict import span  # only when a clock is set
+
     way = "back" if step.ms < 0 else "forward"
-    message = (
-        f"The clock was set {way} by {abs(step.ms) / 1000:g} s, to {spoken(tx.now)}; no scheduled time runs twice."
-    )
+    message = f"The clock was set {way} by {span(abs(step.ms))}, to {spoken(tx.now)}; no scheduled time runs twice."
     open_alert(tx, context, "clock", way, message)
 
 

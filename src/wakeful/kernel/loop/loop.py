@@ -20,7 +20,7 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.engine.admission import DrainWatch
 from wakeful.kernel.engine.lines import Claimed
 from wakeful.kernel.engine.sleeps import note_sleep
-from wakeful.kernel.engine.stretches import OutageWatch, look_for_missed
+from wakeful.kernel.engine.stretches import OutageWatch
 from wakeful.kernel.engine.turn import Ended, TurnResult
 from wakeful.kernel.loop.clock_watch import ClockWatch
 from wakeful.kernel.loop.config import EngineConfig
@@ -348,7 +348,7 @@ class Engine:
         self._deadlines.add(active)
         active.on_limit = lambda limit_ms: self._limit(active, limit_ms)
         self.counters.starts += 1
-        self.housekeeping.counted(job.id, claimed.state.slot_runs)
+        self.housekeeping.started(run, claimed.state.slot_runs)
         active.task = asyncio.get_running_loop().create_task(self._drive(active))
 
     def _limit(self, active: Active, limit_ms: int) -> None:
@@ -398,8 +398,3 @@ class Engine:
             self._state.note_change()
         await self.clock_watch.carry_on(self._store, self.context)
         return bool(step)
-
-    async def look_back(self, away_since: int | None) -> None:
-        """Before anything starts: what was missed while no engine ran."""
-        context = self.identify()
-        await self._store.write(lambda tx: look_for_missed(tx, context, away_since))

@@ -22,6 +22,7 @@ from wakeful.kernel.loop.clock_watch import is_steady
 from wakeful.kernel.loop.config import DAY_MS, SWEEP_MS, Retention
 from wakeful.kernel.rules.lately import PRUNED, with_pruned
 from wakeful.kernel.rules.parking import FILE, HANDLER, HOLD, PLACE, is_lane, labels_of
+from wakeful.kernel.rules.pending import BY_TIME
 from wakeful.kernel.rules.undoing import UNDO_MS
 from wakeful.store.records import RunRow
 from wakeful.store.stretches import KEPT_FROM
@@ -278,10 +279,14 @@ class Housekeeping:
         """When, by boot time, there is more to prune; None when nothing is left before the next sweep."""
         return None if self._cursors == NOTHING_LEFT else self._next_bite
 
-    def counted(self, job_id: int, runs: int) -> None:
-        """A job has run so many times; every so often its history is looked through."""
-        if runs % self._retention.check_every == 0:
-            self._crowded[job_id] = None
+    def started(self, run: RunRow, slot_runs: int) -> None:
+        """A job's history is looked through once per so many runs: by time they are counted, of others one in so many.
+
+        `slot_runs`: how often the job has run by time.
+        """
+        number = slot_runs if run.reason in BY_TIME else run.id  # the lower digits of an id are random
+        if number % self._retention.check_every == 0:
+            self._crowded[run.job_id] = None
 
     async def sweep(self, context: Context) -> bool:
         """Offer the lanes again, alert about jobs that wait for too long, and begin to prune.

@@ -28,9 +28,17 @@ def all_routers() -> list[APIRouter]:
 
 
 def create_app(
-    scheduler: Scheduler, settings: ServerSettings, pages: Sequence[APIRouter] = (), missing: Missing | None = None
+    scheduler: Scheduler,
+    settings: ServerSettings,
+    pages: Sequence[APIRouter] = (),
+    missing: Missing | None = None,
+    *,
+    first: Sequence[APIRouter] = (),
 ) -> FastAPI:
-    """The HTTP application of this scheduler: all its routes, and the pages of a dashboard if it is given them."""
+    """The HTTP application of this scheduler: all its routes, and the pages of a dashboard if it is given them.
+
+    Routes are tried in order: `first` has those that are requested most.
+    """
     app = FastAPI(
         title="Wakeful",
         summary="A durable scheduler: jobs at the right time, once, and why.",
@@ -49,7 +57,7 @@ def create_app(
     app.state.ending = asyncio.Event()
     app.state.downloads = Downloads(settings.connections.most_streams)
     add_handlers(app)
-    for router in (*all_routers(), *pages):
+    for router in (*first, *all_routers(), *pages):
         app.include_router(router)
     app.state.allowed = partial(description.allowed, [route for router in all_routers() for route in router.routes])
     app.openapi = partial(description.describe, app)  # type: ignore[method-assign]

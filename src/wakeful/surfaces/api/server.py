@@ -89,8 +89,10 @@ class HttpServer(uvicorn.Server):
         bound: socket.socket,
         pages: Sequence[APIRouter] = (),
         missing: Missing | None = None,
+        *,
+        first: Sequence[APIRouter] = (),
     ) -> None:
-        app = create_app(scheduler, settings, pages, missing)
+        app = create_app(scheduler, settings, pages, missing, first=first)
         config = uvicorn.Config(
             Guard(app, settings, admit=partial(admit, gate=app.state.gate)),
             http=BoundedProtocol,

@@ -239,7 +239,7 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConf
     stop = asyncio.Event()
     with contextlib.closing(bind(settings.host, settings.port)) as bound:
         settings = dataclasses.replace(settings, port=bound.getsockname()[1])
-        server = HttpServer(scheduler, settings, bound, (*routers(), mcp_router), nothing_here)
+        server = HttpServer(scheduler, settings, bound, routers(), nothing_here, first=[mcp_router])
         _install_domains(scheduler, known, settings)
         # Last: what it applies may need all of them.
         watch = watch_file(scheduler, *served) if served is not None else None

@@ -75,7 +75,9 @@ def _job_meant(place: StoreLocation, text: str, zone: str) -> Job | None:
         job = _job_named(place, text)
         if job is None and _is_word(text):
             store = f"a job in {place}" if place.exists else f"a job (there is no store at {place} yet)"
-            raise WrongUse(f"{text!r} is not a schedule, a cron expression, a duration or {store}.") from None
+            near = str(error).partition("did you mean ")[2]
+            hint = f" Did you mean {near}" if near else ""
+            raise WrongUse(f"{text!r} is not a schedule, a cron expression, a duration or {store}.{hint}") from None
         if job is None:
             raise error from None
         return job

@@ -9,6 +9,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
 from mcp.shared._httpx_utils import create_mcp_http_client
+from mcp.types import CallToolResult, TextContent
 
 from wakeful.console.remote import ServerRefused
 from wakeful.surfaces.mcp.server import INSTRUCTIONS, NAME, make_server
@@ -63,7 +64,11 @@ def _bridge(there: Client) -> Server[Any]:
 
     async def call_tool(ctx: ServerRequestContext[Any], params: CallToolRequestParams) -> Any:
         progress = ctx.session.report_progress
-        return await there.call_tool(params.name, params.arguments, progress_callback=progress)
+        try:
+            return await there.call_tool(params.name, params.arguments, progress_callback=progress)
+        except Exception as error:  # noqa: BLE001 - whatever is in the way, a model is told it as every refusal
+            said = f"The server does not answer ({_first(error)}): try again, unless the run that you are has ended."
+            return CallToolResult(content=[TextContent(text=said)], is_error=True)
 
     async def list_resources(_ctx: ServerRequestContext[Any], _params: Any) -> Any:
         return await there.list_resources()

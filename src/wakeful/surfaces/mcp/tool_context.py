@@ -66,7 +66,10 @@ class ToolContext(NamedTuple):
     def needs_editor(self) -> None:
         """NotAllowed for a caller that only reads, and for a run of something else than an agent."""
         if self.caller.role == "viewer":
-            raise NotAllowed(f"The token {self.caller.name} has the role viewer, which only reads: use an operator's.")
+            raise NotAllowed(
+                f"{self.caller.name} has the role viewer, which only reads: use an operator's token, or wakeful mcp "
+                "without --role viewer."
+            )
         if self.caller.run is not None and self.agent is None:
             raise NotAllowed("Only runs of agents may change schedules, not runs of other jobs.")
 

@@ -54,6 +54,7 @@ _KNOWN = sorted(
         "evening",
         "today",
         "tomorrow",
+        "yesterday",
         "next",
     }
     | set(MONTHS)

@@ -6,6 +6,8 @@ which every user of the machine could read.
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import json
 import os
 import shutil
@@ -25,6 +27,8 @@ URL, TOKEN = "WAKEFUL_URL", "WAKEFUL_TOKEN"
 CONFIG = "mcp.json"
 BRIDGE = f"{sys.executable} -m wakeful.cli mcp"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+_PREFIX = "wakeful-mcp-"
 
 
 class McpForm(NamedTuple):
@@ -54,8 +58,11 @@ def mcp_access(form: McpForm | None, environment: Mapping[str, str]) -> Iterator
     if not url or not token:
         raise InvalidJob("mcp: true needs a server (wakeful serve): no server is running that its program could ask.")
     form = form if form is not None else McpForm()
-    folder = Path(tempfile.mkdtemp(prefix="wakeful-mcp-"))  # for its owner alone
-    try:
+    _remove_left_behind()
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX))  # for its owner alone
+    with contextlib.ExitStack() as held:
+        held.callback(shutil.rmtree, folder, ignore_errors=True)
+        fcntl.flock(held.enter_context(_opened(folder)), fcntl.LOCK_EX)  # until this process ends, however it does
         text = json.dumps(_config(form, f"{url}/mcp", token))
         file = folder / CONFIG
         with os.fdopen(open_private(file, _NEW), "w", encoding="utf-8") as opened:
@@ -63,8 +70,26 @@ def mcp_access(form: McpForm | None, environment: Mapping[str, str]) -> Iterator
         given = {"{file}": str(file), "{config}": text, "{url}": f"{url}/mcp", "{bridge}": BRIDGE}
         variables = {name: _filled(value, given) for name, value in form.env}
         yield Access(tuple(_filled(item, given) for item in form.args), {FILE: str(file), **variables})
+
+
+@contextmanager
+def _opened(folder: Path) -> Iterator[int]:
+    fd = os.open(folder, _FOLDER)
+    try:
+        yield fd
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        os.close(fd)
+
+
+def _remove_left_behind() -> None:
+    """Remove the folders of servers that were killed: those that nobody holds."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
+        with contextlib.suppress(OSError), _opened(folder) as fd:
+            if os.fstat(fd).st_uid != os.geteuid():
+                continue
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if (folder / CONFIG).exists():  # else its owner is about to hold it
+                shutil.rmtree(folder, ignore_errors=True)
 
 
 def _config(form: McpForm, url: str, token: str) -> dict[str, Any]:
