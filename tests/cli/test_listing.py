@@ -103,7 +103,8 @@ def test_a_listing_keeps_a_few_pages_however_long_it_is(wakeful, monkeypatch, ar
     monkeypatch.setattr(listing, "_data", watch(data))
     assert wakeful("list", *argv).code == 0
     assert len(kept) == COUNT / 4
-    assert max(kept) <= 4 * 4, "one is printed, one is read, and two may be on their way"
+    # One is printed, one is read, two may be on their way, and the thread that read one may not have let go of it yet.
+    assert max(kept) <= 5 * 4
 
 
 @pytest.mark.usefixtures("many")

@@ -33,6 +33,12 @@ def test_every_file_is_named_after_what_it_holds():
     assert [str(path.relative_to(ROOT)) for path in files() if path.stem.lower().strip("_") in VAGUE] == []
 
 
+def test_no_module_is_longer_than_400_lines():
+    modules = [path for folder in ("src", "tools") for path in (ROOT / folder).rglob("*.py")]
+    assert len(modules) > 300
+    assert [str(path.relative_to(ROOT)) for path in modules if path.read_text().count("\n") > 400] == []
+
+
 def test_no_lock_file_records_where_things_came_from():
     assert [name for name in LOCKS if (ROOT / name).exists()] == []
 

@@ -6,7 +6,10 @@ import pytest
 
 from tests.kernel.scene import at, virtual
 from tests.kernel.stepping import HOURLY, MINUTELY, STEPS, step_through
-from wakeful import NewJob, Once
+from wakeful import Every, NewJob, Once
+from wakeful.kernel.views.timeline import timeline
+
+HOUR_MS = 3_600_000
 
 
 @pytest.fixture
@@ -49,3 +52,21 @@ async def test_the_start_costs_the_same_with_many_idle_jobs(scene):
 @virtual
 async def test_a_stepped_clock_repeats_no_slot_loses_no_job_and_starts_no_storm(scene, trigger, steps, wait):
     await step_through(scene, trigger, steps, wait)
+
+
+# Nodes of PostgreSQL send heartbeats, and by the clock of the database.
+@pytest.mark.promise("X28")
+@virtual
+async def test_a_server_that_was_killed_ran_until_it_was_last_heard_of(scene):
+    killed = scene.scheduler()
+    await killed.open()
+    await killed.add_job("a", Every("10m"))
+    await killed.start()
+    await scene.until(at(3))
+    await scene.crash(killed)
+    await scene.until(at(5))
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        found = await scheduler.read(lambda tx: timeline(tx, 12 * HOUR_MS, 12 * HOUR_MS))
+        (band,) = [band for band in found.bands if not band.asleep]
+        assert 1.7 * HOUR_MS < band.end - band.begin < 2.1 * HOUR_MS, "it was away for two hours, not for five"

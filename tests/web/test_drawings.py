@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
 from wakeful.kernel.rules.verdict import Verdict
 from wakeful.kernel.views.history import Lately
-from wakeful.kernel.views.timeline import Band, Timeline
+from wakeful.kernel.views.timeline import Band, Mark, Row, Timeline
 from wakeful.store.runs import Ended
 from wakeful.surfaces.web import remembering
 from wakeful.surfaces.web.assets import assets, squeezed
 from wakeful.surfaces.web.drawings.bars import ledger_bar, meter, sparkline
-from wakeful.surfaces.web.drawings.timeline import draw_back
+from wakeful.surfaces.web.drawings.timeline import draw_back, draw_row
 from wakeful.surfaces.web.remembering import Remembered
 from wakeful.surfaces.web.rendering import ansi, linked, render, span, visible
 
@@ -47,6 +48,20 @@ def test_a_time_in_which_nothing_could_run_is_hatched_behind_every_row():
     drawn = str(draw_back(Timeline(0, 500, 1000, [], 0, [Band(100, 300, asleep=True)]), [250]))
     assert '<rect x="10.0%" width="20.0%" height="100%" fill="url(#hatch)"/>' in drawn
     assert '<line class="now" x1="50.0%" x2="50.0%" y2="100%"/>' in drawn
+
+
+@pytest.mark.parametrize(
+    ("minutes", "bars", "lines", "dotted"), [(5, 1, 0, True), (10, 72, 0, True), (30, 24, 24, False)]
+)
+def test_runs_and_starts_that_lie_closely_together_are_one_bar_and_a_dotted_line(minutes, bars, lines, dotted):
+    step, half = minutes * 60_000, 12 * 3_600_000
+    marks = [Mark(at, at + 1_000, "success", "run_1") for at in range(0, half, step)]
+    row = Row(SimpleNamespace(name="often"), marks, list(range(half + step, 2 * half + 1, step)), more_ahead=False)
+    drawn = str(draw_row(row, Timeline(0, half, 2 * half, [row], 0, []), str))
+    assert drawn.count('<rect class="b ok"') == bars
+    assert drawn.count('<line class="f" ') == lines
+    assert ('<line class="f dots"' in drawn) == dotted
+    assert len(drawn) < 10_000
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import html
 import json
 import re
@@ -9,6 +10,7 @@ import re
 import pytest
 
 from tests.waiting import eventually
+from wakeful import Cron, NewJob, Scheduler
 
 pytestmark = pytest.mark.promise("X27")
 
@@ -58,3 +60,24 @@ def test_jobs_that_deliver_messages_are_not_stopped_with_all_others(fleet, perso
         )
     finally:
         assert person.client.post(f"/api/actions/{done.headers['Wakeful-Action']}/undo").status_code == 200
+
+
+async def add_a_thousand(url):
+    async with Scheduler(url) as scheduler:
+        await scheduler.add_jobs(
+            [
+                NewJob(f"thousand-{number}", Cron("0 0 1 1 *"), kind="command", payload={"argv": ["true"]})
+                for number in range(1000)
+            ]
+        )
+
+
+def test_a_thousand_are_said_exactly_and_more_than_that_as_so(fleet, person):
+    asyncio.run(add_a_thousand(f"sqlite:///{fleet.folder}/.wakeful/wakeful.db"))
+    assert ">select all 1,000</button>" in person.get("/jobs?q=thousand").text
+    with fleet.client(fleet.token) as client:
+        body = {"name": "thousand-and-one", "every": "6h", "command": ["true"]}
+        assert client.post("/api/jobs", json=body).status_code == 201
+    shown = eventually(lambda: person.get("/jobs?q=thousand").text, lambda text: "1,000+" in text)
+    assert ">select all 1,000+</button>" in shown
+    assert 'data-total="1000"' in shown

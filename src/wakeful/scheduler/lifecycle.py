@@ -128,7 +128,7 @@ class Lifecycle(JobsApi):
             await standby.end()
 
     async def _start(self) -> None:
-        from wakeful.kernel.loop.incarnation import begin_incarnation  # loads what runs jobs
+        from wakeful.kernel.loop.incarnation import begin_incarnation, look_back  # loads what runs jobs
         from wakeful.scheduler.hung_calls import HungCalls
 
         refuse_unset(self._clock)
@@ -141,7 +141,7 @@ class Lifecycle(JobsApi):
             if self._declared:
                 await self._add(self._declared, "update", "code")
                 await self._warn_about_orphans()
-            await self._engine.look_back(incarnation.away_since)
+            await look_back(self._store, self._engine, incarnation.away_since)
             here = self._identify()._replace(id=incarnation.node_id)
             for work in self.host.at_start.values():
                 await self._store.write(functools.partial(_with_context, work, here))
@@ -182,7 +182,7 @@ class Lifecycle(JobsApi):
         """Stop starting jobs, wait for those that run, then cancel and record the rest.
 
         Raises SchedulerShutdownError if jobs still run at the timeout; the scheduler is stopped anyway. A handler that
-        calls it goes on at once: its scheduler stops when its run has ended and is recorded, at the latest at the
+        calls it continues at once: its scheduler stops when its run has ended and is recorded, at the latest at the
         timeout.
 
         >>> await scheduler.stop(wait_for_jobs=True, timeout=30)

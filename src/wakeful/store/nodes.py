@@ -123,9 +123,18 @@ class Members(Verbs):
         if HOLD_KEY in facts:
             self._session.execute("UPDATE nodes SET held = ? WHERE id = ?", (hold_level(facts[HOLD_KEY]), node.id))
 
+    def describe(self, node_id: int, details: str) -> None:
+        """What others may know about the node has changed."""
+        self._session.execute(f"UPDATE nodes SET details = ? {_HERE} AND id = ?", (details, node_id))
+
     def leave(self, node_id: int, now: int) -> None:
         sql = f"UPDATE nodes SET stopped_at = ?, seen_at = ? {_HERE} AND id = ?"
         self._session.execute(sql, (now, now, node_id))
+
+    def note_life(self, at: int) -> None:
+        """The last node that joined was alive at that time, unless it has left."""
+        sql = f"UPDATE nodes SET seen_at = ? {_HERE} AND seen_at < ? AND id = (SELECT max(id) FROM nodes)"
+        self._session.execute(sql, (at, at))
 
     def beat(self, node_id: int, now: int, loop_at: int) -> bool | None:
         """The node is alive, and its loop last turned at `loop_at`; whether a person asked it to start nothing more.

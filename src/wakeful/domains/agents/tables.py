@@ -70,15 +70,11 @@ class WorkItem(NamedTuple):
     held: int = 0  # whether the source may know it as ours
 
 
-_KEPT = ", ".join(KeptSession._fields)
 _ITEM = WORK_ITEM = ", ".join(WorkItem._fields)
 _READY = "agent = ? AND status = 'ready' AND (source IS NULL OR source = ?)"
 HAS_AGENT = (
     "EXISTS (SELECT 1 FROM jobs j WHERE j.name = {}.agent || '.wake' AND j.kind = 'agent' AND j.removed_at IS NULL)"
 )
-_WAKE = ", ".join(Wake._fields)
-_EVENT = ", ".join(Event._fields)
-_SESSION = ", ".join(AgentSession._fields)
 _SESSIONS_OF = "((agent = ? AND (name LIKE '%/%' OR name LIKE 'run:%')) OR name = ?)"
 _OWN_NAME = "substr(s.name, length(s.agent) + 2)"  # of a session that belongs to one agent: after `agent/`
 _JOB = (  # the job whose runs go on in a session

@@ -15,6 +15,7 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.engine.admission import refuse_at_stop
 from wakeful.kernel.engine.lines import Claimed, size_all
 from wakeful.kernel.engine.recovery import Recovered, recover
+from wakeful.kernel.engine.stretches import look_for_missed
 from wakeful.kernel.engine.turn import Ended
 from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.loop.clock_watch import SET_BACK, STEP_MS, Step, carry_on, note_start, note_step
@@ -56,6 +57,8 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
             note_step(tx, here, Step(-back, noticed=0))
         note_start(tx, engine.clock_watch.distance(), int(facts.get("alive_at", "0")))
         tx.facts.put({"incarnation": int(facts.get("incarnation", "0")) + 1, "alive_at": tx.now})
+        if tx.exclusive:  # its node sends no heartbeats: the last one lived until the store last heard of it
+            tx.members.note_life(min(tx.now, int(facts.get("alive_at", "0"))))
         recovered = recover(tx, here, alive) if tx.exclusive else recover_name(tx, here, name, alive)
         join(tx, here, name, details)
         return Incarnation(here.id, recovered, int(facts["alive_at"]) if "alive_at" in facts else None)
@@ -65,6 +68,12 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
     engine.clock_watch.begin()
     await carry_on(store, context)  # a step that was found here, or what the last engine left of one
     return incarnation
+
+
+async def look_back(store: Store, engine: Engine, away_since: int | None) -> None:
+    """Before anything starts: what was missed while no engine ran."""
+    context = engine.identify()
+    await store.write(lambda tx: look_for_missed(tx, context, away_since))
 
 
 async def _end_leftovers(store: Store, context: Context, name: str, logs: Path, alive: Collection[int]) -> None:

@@ -20,7 +20,7 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.engine.admission import DrainWatch
 from wakeful.kernel.engine.lines import Claimed
 from wakeful.kernel.engine.sleeps import note_sleep
-from wakeful.kernel.engine.stretches import OutageWatch, look_for_missed
+from wakeful.kernel.engine.stretches import OutageWatch
 from wakeful.kernel.engine.turn import Ended, TurnResult
 from wakeful.kernel.loop.clock_watch import ClockWatch
 from wakeful.kernel.loop.config import EngineConfig
@@ -341,14 +341,14 @@ class Engine:
 
     def start_run(self, claimed: Claimed, spent_ms: int = 0) -> None:
         """Call the handler of a run that is on record as active; `spent_ms` of its time limit are used already."""
-        run, job = claimed.run, claimed.job
-        deadline = self._clock.boot() + from_text(job.options).timeout - spent_ms
+        run, options = claimed.run, from_text(claimed.job.options)
+        deadline = self._clock.boot() + options.timeout - spent_ms
         active = Active(claimed, self._config.node_name, deadline)
         self.active[run.id] = active
         self._deadlines.add(active)
         active.on_limit = lambda limit_ms: self._limit(active, limit_ms)
         self.counters.starts += 1
-        self.housekeeping.started(run, claimed.state.slot_runs)
+        self.housekeeping.started(run, claimed.state.slot_runs, own=options.retention is not None)
         active.task = asyncio.get_running_loop().create_task(self._drive(active))
 
     def _limit(self, active: Active, limit_ms: int) -> None:
@@ -398,8 +398,3 @@ class Engine:
             self._state.note_change()
         await self.clock_watch.carry_on(self._store, self.context)
         return bool(step)
-
-    async def look_back(self, away_since: int | None) -> None:
-        """Before anything starts: what was missed while no engine ran."""
-        context = self.identify()
-        await self._store.write(lambda tx: look_for_missed(tx, context, away_since))

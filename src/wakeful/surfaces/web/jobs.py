@@ -121,7 +121,7 @@ def chosen(filters: JobFilter) -> str:
 
 
 async def _count(asked: Asked, filters: JobFilter) -> int:
-    return await asked.scheduler.read(lambda tx: tx.jobs.count_up_to(filters, COUNTED))
+    return await asked.scheduler.read(lambda tx: tx.jobs.count_up_to(filters, COUNTED + 1))
 
 
 async def rows(asked: Asked) -> dict[str, Any]:

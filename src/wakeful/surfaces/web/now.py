@@ -39,7 +39,8 @@ FIGURES: Remembered[tuple[Figures, int]] = Remembered()
 NEEDS_SHOWN = 4
 NEXT_SHOWN = 5
 RUNNING_SHOWN = 8
-SAID_READ, SAID_SHOWN = 50, 4
+SAID_SHOWN = 4
+SAID = "sent"  # the outcome of a run whose agent had something to say
 ACTIONS_READ, AGENTS_READ, BEATS_READ = 100, 20, 100
 STILL = ("success", "noop")
 #: Incidents after which the last run can be tried again, and how it ended.
@@ -163,9 +164,10 @@ async def line(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _reply(details: RunDetails | None) -> str:
+def is_silent(details: RunDetails | None) -> bool:
+    """Whether a run of an agent said nothing: no reply, or one that only acknowledges."""
     output = json.loads(details.output) if details is not None and details.output is not None else None
-    return str(output.get("reply", "")) if isinstance(output, dict) else ""
+    return not isinstance(output, dict) or output.get("outcome", SAID) != SAID or not output.get("reply")
 
 
 def say(row: Row, found: Timeline) -> tuple[str, str]:
@@ -197,12 +199,20 @@ def ticks_of(line: Timeline, hours: int, times: Times) -> list[int]:
 
 async def said(asked: Asked) -> dict[str, Any]:
     """What agents said, and whether it arrived."""
-    found = await asked.scheduler.read(lambda tx: list_deliveries(tx, Wanted(limit=SAID_READ)))
-    replies = [(one, look_of_delivery(one)) for one in found if one["agent"] is not None]
     since, agents = asked.times.midnight(), await asked.scheduler.agents.list()
-    hushed = await asked.scheduler.read(lambda tx: hushes(tx, [agent["name"] for agent in agents], since))
+    latest = sorted(agents, key=lambda agent: agent["last_run_at"] or "", reverse=True)[:AGENTS_READ]
+    names = [agent["name"] for agent in latest]
+    found = await asked.scheduler.read(lambda tx: replies_of(tx, names))
+    hushed = await asked.scheduler.read(lambda tx: hushes(tx, names, since))
     has_connectors = bool(await asked.scheduler.read(list_connectors))
-    return {"replies": replies[:SAID_SHOWN], "hushed": hushed, "connected": has_connectors}
+    replies = [(one, look_of_delivery(one)) for one in found]
+    return {"replies": replies, "hushed": hushed, "connected": has_connectors}
+
+
+def replies_of(tx: Transaction, agents: Sequence[str]) -> list[dict[str, Any]]:
+    """The last messages of these agents, the newest first, however many others were sent since."""
+    found = [one for agent in agents for one in list_deliveries(tx, Wanted(agent=agent, limit=SAID_SHOWN))]
+    return sorted(found, key=lambda one: one["created_at"], reverse=True)[:SAID_SHOWN]
 
 
 class Hush(NamedTuple):
@@ -216,13 +226,13 @@ class Hush(NamedTuple):
 
 def hushes(tx: Transaction, agents: Sequence[str], since: int) -> list[Hush]:
     """How often agents were woken today and said nothing, since they last said something."""
-    beats = {agent: tx.jobs.by_name(wake_job(agent)) for agent in agents[:AGENTS_READ]}
+    beats = {agent: tx.jobs.by_name(wake_job(agent)) for agent in agents}
     numbers = {pair[0].id: agent for agent, pair in beats.items() if pair is not None}
     found = []
     for number, runs in tx.runs.last_of(list(numbers), BEATS_READ).items():
         today = [run for run in runs if run.outcome is not None and (run.started_at or 0) >= since]
         details = tx.runs.details_of([run.id for run in today])
-        hushed = [run.outcome in STILL and not _reply(details.get(run.id)) for run in today]
+        hushed = [run.outcome in STILL and is_silent(details.get(run.id)) for run in today]
         quiet = today[: hushed.index(False) if False in hushed else len(hushed)]
         if quiet:
             times = [run.started_at or 0 for run in quiet]

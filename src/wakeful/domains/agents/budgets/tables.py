@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from wakeful.store.session import Session
 
 FLEET = "fleet"
-_SPENT = ", ".join(Spent._fields)
 
 
 class Reservation(NamedTuple):

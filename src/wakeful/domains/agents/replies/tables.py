@@ -16,9 +16,6 @@ class Route(NamedTuple):
     limited_to: str | None = None  # instead, where the run was fed by others
 
 
-_ROUTE = ", ".join(Route._fields)
-
-
 class Replies(Verbs):
     """Verbs on replies to come; each call is part of the transaction it was made in."""
 

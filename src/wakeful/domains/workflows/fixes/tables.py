@@ -30,9 +30,6 @@ class FixRow(NamedTuple):
     who: str | None = None
 
 
-_F = ", ".join(FixRow._fields)
-
-
 class Fixes(Verbs):
     """Verbs on corrections."""
 

@@ -20,9 +20,6 @@ class NodeVersion(NamedTuple):
     after: int
 
 
-_N = ", ".join(NodeVersion._fields)
-
-
 class NodeVersions(Verbs):
     """Verbs on the versions that nodes have."""
 

@@ -19,7 +19,8 @@ SHAPES = {
     "waiting": ("waiting", "wait"),
 }
 QUIET = ("noop", "skipped", "deferred", "cancelled")
-MERGED = 0.3  # bars that are closer than this, in percent, are one
+MERGED = 0.4  # bars that are closer than this, in percent, are one
+DENSE = 0.75  # coming starts that are closer than this on average are a dotted line
 MOST_SHAPES = 40  # the newest ones; earlier ones are bars of their tone
 LINE = 14
 
@@ -162,9 +163,11 @@ def _shapes(marks: Sequence[Mark], scale: Scale, now: int, clock: Clock) -> Iter
 
 
 def _ahead(row: Row, scale: Scale) -> Iterator[Markup]:
-    if row.more_ahead:
-        first = scale.at(row.ahead[0])
+    places = [scale.at(at) for at in row.ahead]
+    is_dense = len(places) > 2 and (places[-1] - places[0]) / (len(places) - 1) < DENSE
+    if row.more_ahead or is_dense:
+        first = places[0]
         yield Markup('<line class="f dots" x1="{}%" x2="100%" y1="{}" y2="{}"/>').format(first, LINE, LINE)
         return
-    for at in row.ahead:
-        yield Markup('<line class="f" x1="{0}%" x2="{0}%" y1="9" y2="19"/>').format(scale.at(at))
+    for place in places:
+        yield Markup('<line class="f" x1="{0}%" x2="{0}%" y1="9" y2="19"/>').format(place)
