@@ -68,7 +68,7 @@ def _by_type(one: Mapping[str, Any]) -> Iterator[str]:
             yield from _by_type({**one, "type": each})
         return
     if kind == "string":
-        yield " ".join(f"`{example}`" for example in examples) or "a text"
+        yield " ".join(f"`{example}`" for example in examples) or "text"
     elif kind == "array":
         yield f"a list of {' or '.join(_forms(one.get('items', {}))) or 'values'}"
     elif kind == "object":

@@ -10,8 +10,8 @@ PAGE = Path(__file__).parent.parent / "docs" / "presets.md"
 RECORDINGS = PAGE.parents[1] / "tests" / "agents" / "recordings"
 HEAD = """# Presets
 
-Programs that [agents](agents.md) can be: `runner: {preset: NAME}`. This page is made from the presets themselves
-(`python -m tools.presets`).
+The programs that Wakeful can call as [agents](agents.md), with `runner: {preset: NAME}`.
+This page is made from the presets themselves (`python -m tools.presets`).
 
 `make test-tools` runs the presets with the programs themselves, as far as those can be installed.
 """

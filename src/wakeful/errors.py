@@ -381,7 +381,7 @@ class StoreRefused(StoreError):
 
 
 class StoreUnreachable(StoreError):
-    """The database's server does not answer, or accepts no connections right now; work goes on when it does."""
+    """The database's server does not answer, or accepts no connections right now; jobs continue once it does."""
 
     code = "store_unreachable"
 

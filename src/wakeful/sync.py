@@ -119,7 +119,7 @@ class Scheduler:
     def close(self) -> None:
         """Stop if running, without waiting for jobs, and close the store.
 
-        A handler that calls it goes on at once: it is closed when that run has ended and is recorded.
+        A handler that calls it continues at once: it is closed when that run has ended and is recorded.
         """
         if self._thread is not None:
             self._close(self._thread)

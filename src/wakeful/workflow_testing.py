@@ -132,7 +132,7 @@ class WorkflowTest:
         self._act(self._scheduler.workflows.resume(self._name))
 
     def settle(self, verdict: Verdict, result: Any = None, note: str | None = None) -> None:
-        """Say what became of an uncertain mutation: `happened`, `did_not_happen` or `skip`."""
+        """Say whether an uncertain mutation happened: `happened`, `did_not_happen` or `skip`."""
         settled = self._scheduler.workflows.settle(self._name, self._waiting(), verdict, result=result, note=note)
         self._act(settled)
 
@@ -141,7 +141,7 @@ class WorkflowTest:
         self._act(self._scheduler.workflows.skip(self._name, self._ref(ref), reason))
 
     def replay(self, ref: str | None = None, *, start_over: bool = False) -> None:
-        """Let a parked event go on, by its message id or its id; all of them where none is given."""
+        """Continue a parked event, by its message id or its id; all of them where none is given."""
         if ref is None:
             self._act(self._scheduler.workflows.replay_parked(self._name, start_over=start_over))
         else:

@@ -112,7 +112,7 @@ def test_an_agent_becomes_its_jobs(read, tmp_path):
         (
             "{S: {webhook: {verify: bearer, secret: a-long-random-text}, cron: '@daily'}}",
             5,
-            "s.cron is a second schedule beside webhook",
+            "s.cron is a second schedule besides webhook",
         ),
         (
             "{S: {webhook: {verify: bearer, secret: a-long-random-text}, target: main}}",

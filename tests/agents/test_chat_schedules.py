@@ -376,7 +376,7 @@ async def test_who_writes_to_a_paused_schedule_is_told(scene, agents):
         await scheduler.pause_job("a.talk")
         await write(scheduler, "Hello")
         await scene.sleep(5)
-        assert phone.sent == [("42", "Your message waits: a.talk is paused until somebody resumes it.")]
+        assert phone.sent == [("42", "Your message waits: a.talk is paused until a person resumes it.")]
         await scheduler.resume_job("a.talk")
         await scene.sleep(5)
         assert len(agents.turns) == 1

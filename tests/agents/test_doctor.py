@@ -42,5 +42,14 @@ def test_a_missing_and_a_logged_out_program_are_found_with_what_helps(terminal):
     assert found["gone"]["do"] == "install it, or change agents.gone.runner in wakeful.yaml"
     assert "nowhere does not exist here" in found["nowhere"]["found"]
     assert found["out"]["found"] == "out: claude is not logged in (checked with claude auth status)"
+    assert found["out"]["do"].startswith("log in with claude, or set one of ANTHROPIC_API_KEY, ")
     (terminal.folder / "logged-in").touch()
+    assert "out" not in problems(terminal)
+
+
+def test_a_program_whose_key_is_in_the_env_file_needs_no_login(terminal):
+    key = terminal.folder / "agent.env"
+    key.write_text("ANTHROPIC_API_KEY=x\n")
+    key.chmod(0o600)
+    (terminal.folder / "wakeful.yaml").write_text(f"env_file: agent.env\n{FILE}")
     assert "out" not in problems(terminal)

@@ -33,6 +33,7 @@ MODIFIER = {
 OPTION = {
     "timeout": "10m", "catch_up": "skip", "overlap": "queue", "retry": ["1m"], "backoff": ["1m", "2m"], "max_errors": 3,
     "error_span": "2h", "on_crash": "skip", "lanes": {"gpu": 2}, "labels": ["big"], "approval": True, "priority": 7,
+    "retention": {"age": "7d", "runs": 50},
 }  # fmt: skip
 
 

@@ -146,7 +146,7 @@ def test_a_prompt_is_the_schedules_own_and_then_what_is_to_be_heard():
     asked = Asked("a.wake", "Look.", "- water the plants", "cron", [("cron", "one\n- [cron] two")], was_cut_off=True)
     assert build_prompt(asked, "n") == (
         "Look.\n\n- water the plants\n\n"
-        "Your last run was cut off before it ended. Look at what is done already, and go on from there.\n\n"
+        "Your last run was cut off before it ended. Look at what is done already, and continue from there.\n\n"
         "System events:\n- [cron] one\n  - [cron] two"
     )
     assert build_prompt(Asked("a.b", None), "n").startswith("It is time for a.b.")

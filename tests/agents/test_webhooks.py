@@ -133,7 +133,7 @@ async def test_requests_to_a_paused_schedule_wait_until_it_is_resumed(scene, age
         await scene.until(at(hours=5))
         assert len(agents.turns) == 1
         explained = await scheduler.explain("a.deploy")
-        assert "3 requests from outside wait until it goes on." in explained.sentences
+        assert "3 requests from outside wait until it is resumed." in explained.sentences
         assert [(skip["reason"], skip["count"]) for skip in explained.facts["skips"]] == [("paused", 1)]
         await scheduler.resume_job("a.deploy")
         await scene.sleep(600)

@@ -109,14 +109,14 @@ def test_a_lost_token_file_is_reported_and_the_command_line_makes_another_token(
     token = terminal.ask("token", "create", "again", "--role", "admin").out.strip()
     with server.client(token) as client:
         assert client.get("/api/me").status_code == 200
-    assert "no valid token is stored beside it: create one with wakeful token create NAME --role admin" in said(server)
+    assert "no valid token is stored with it: create one with wakeful token create NAME --role admin" in said(server)
 
 
 def test_a_revoked_token_is_not_pointed_at(terminal):
     first = Server(terminal)
     said(first)
     assert terminal.ask("token", "revoke", "admin").code == 0
-    assert "no valid token is stored beside it" in said(Server(terminal))
+    assert "no valid token is stored with it" in said(Server(terminal))
 
 
 def test_an_app_of_ones_own_answers_too(terminal):

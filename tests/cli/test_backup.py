@@ -15,7 +15,7 @@ PAUSED = "Everything is paused: look through wakeful list and wakeful delivery l
 
 KEYS = (
     "The restored store has new keys: tokens of runs and callback addresses that were given out before the backup are "
-    "not valid here. Work that goes on elsewhere cannot report to it."
+    "not valid here. Work that continues elsewhere cannot report to it."
 )
 
 

@@ -48,6 +48,16 @@ def test_explain_names_the_active_hours_of_a_heartbeat(wakeful, file):
     assert "the next beat waits until " in said
 
 
+def test_a_schedule_is_shown_as_it_is_written(wakeful, here):
+    runner = "{preset: claude, cwd: ., timeout: 20m}"
+    schedule = '{cron: "0 9 * * *", prompt: "Say hello."}'
+    (here / "wakeful.yaml").write_text(f"agents: {{ada: {{runner: {runner}, schedules: {{standup: {schedule}}}}}}}\n")
+    wakeful("apply")
+    shown = dict(line.split(maxsplit=1) for line in wakeful("show", "ada.standup").out.splitlines() if "  " in line)
+    assert shown["prompt"] == "Say hello."
+    assert shown["runner"] == f"preset: claude, cwd: {here}, timeout: 20m"
+
+
 def test_what_is_wrong_with_one_program_is_reported_once_for_all_its_agents(tmp_path, monkeypatch):
     program = tmp_path / "claude"
     program.write_text("#!/bin/sh\nexit 1\n")

@@ -35,7 +35,7 @@ def test_one_beat_is_one_run_and_runs_without_work_are_folded(wakeful):
     shown = wakeful("runs")
     jobs = [line.split()[1] for line in shown.out.splitlines()[1:]]
     assert jobs == ["reporter.wake"] * 3
-    assert "24 runs of agents with nothing to do are not shown: use --all." in shown.err.replace("\n", " ")
+    assert "24 runs of agents with nothing to do not shown: use --all." in shown.err.replace("\n", " ")
     every = wakeful("runs", "--all", "-n", "100").out
     assert every.count("reporter.heartbeat") == 3
     assert every.count("noop") == 21
@@ -47,7 +47,7 @@ def test_one_beat_is_one_run_and_runs_without_work_are_folded(wakeful):
 def test_the_job_that_wakes_an_agent_is_listed_when_there_is_something_to_say(wakeful):
     shown = wakeful("list")
     assert [line.split()[0] for line in shown.out.splitlines()[1:]] == ["reporter.heartbeat", "reporter.next"]
-    assert "1 job that agents have to be woken is not shown: use --all." in shown.err
+    assert "1 wake job of agents not shown: use --all." in shown.err
     assert "reporter.wake" in wakeful("list", "--all").out
     assert "reporter.wake" in wakeful("list", "--match", "wake").out
     assert len(wakeful("list", "--json").out.splitlines()) >= 3

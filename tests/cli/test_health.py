@@ -207,9 +207,10 @@ def test_the_doctor_and_check_say_where_nobody_is_notified_of_failures(wakeful, 
     (here / "wakeful.yaml").write_text(file)
     assert nobody in wakeful("check").err
     assert wakeful("apply").code == 0
-    assert "alerts are sent to nobody" in wakeful("doctor").out
+    assert "alerts are not sent to anyone" in wakeful("doctor").out
     (here / "wakeful.yaml").write_text(f"{file}connectors: {{out: {{type: log}}}}\nalerts: {{to: out}}\n")
     assert nobody not in wakeful("check").err
+    assert "alerts are sent to out once a server has read wakeful.yaml" in wakeful("doctor").out
 
 
 def test_doctor_finds_a_configuration_that_no_server_would_take(wakeful, here):

@@ -179,6 +179,25 @@ def test_retries_that_the_schedule_leaves_no_room_for_are_noticed(wakeful, here)
     assert f"jobs.a: it {said}" in wakeful("check").err
 
 
+def test_starts_that_come_too_close_are_noticed_in_a_file_too(wakeful, here):
+    said = "asks for a start every 5s; starts closer than 10s are left out."
+    assert f"a {said}" in wakeful("add", "a", "--every", "5s", "--", "true").err
+    agent = "{runner: {start: [cat]}, schedules: {s: {every: 5s, prompt: x}, t: {every: 1m, prompt: x}}}"
+    (here / "wakeful.yaml").write_text(f"jobs: {{a: {{every: 5s, command: ['true']}}}}\nagents: {{r: {agent}}}\n")
+    found = wakeful("check").err
+    assert f"jobs.a: it {said}" in found
+    assert f"jobs.r.s: it {said}" in found
+    assert "leaves out the retry" not in found, "nobody wrote the retries of agents"
+
+
+def test_retries_of_an_agent_that_somebody_wrote_are_noticed(wakeful, here):
+    agent = "{runner: {start: [cat]}, schedules: {s: {every: 1m, prompt: x, retry: [2m]}}}"
+    (here / "wakeful.yaml").write_text(f"agents: {{r: {agent}}}\n")
+    assert (
+        "jobs.r.s: it leaves out the retry after 2m where the next scheduled time comes first" in wakeful("check").err
+    )
+
+
 def test_check_names_a_job_that_starts_after_none_of_the_file(wakeful, here):
     after = "  {}: {{after: {}, command: ['true']}}\n"
     jobs = "jobs:\n  nightly: {every: 1d, command: ['true']}\n" + after.format("report", "nihgtly")

@@ -47,6 +47,8 @@ def fleet():
             NodeDetails(5, "west", hour, now - 2 * lease, now - lease, details, 2, 0, hour),
             NodeDetails(6, "busy", hour, now, None, details, None, 0, now - TIMES.stalled_ms - 1),
             NodeDetails(7, "gone", hour, now, now, details, None, 0, now),
+            NodeDetails(8, "cli:mill-1", hour, now, now, details, None, 0, now),
+            NodeDetails(9, "cli:mill-2", hour, now, None, details, None, 0, now),
         ]
         store.write(lambda tx: tx.tables.fill(NODES, rows))
     return url
@@ -63,13 +65,16 @@ def test_every_state_a_node_can_be_in_is_shown(fleet):
         ("west", "dead", False, "north"),
         ("busy", "alive", True, None),
         ("gone", "stopped", False, None),
+        ("cli:mill-1", "stopped", False, None),
+        ("cli:mill-2", "alive", False, None),
     ]
+    assert [node.name for node in latest(found) if node.name.startswith("cli:")] == ["cli:mill-2"], "a run that is over"
     assert [node.state for node in latest(found) if node.name == "north"] == ["alive"]
 
 
 def test_a_listing_of_nodes_says_all_there_is_to_know(wakeful, fleet):
     found = {node["name"]: node for node in wakeful("node", "list", "--db", fleet, "--json").json}
-    assert set(found) == {"north", "south", "east", "west", "busy", "gone"}
+    assert set(found) == {"north", "south", "east", "west", "busy", "gone", "cli:mill-2"}
     assert set(found["north"]) == {
         "id", "name", "state", "host", "pid", "version", "schema", "labels", "kinds", "started_at", "seen_at",
         "stopped_at", "loop_at", "stalled", "running", "taken_by",
@@ -149,7 +154,7 @@ def test_the_library_says_the_same(fleet):
                 await scheduler.drain_node("nobody")
             with pytest.raises(NodeNotAlive):
                 await scheduler.drain_node("west")
-            assert len(await scheduler.list_nodes()) == 7
+            assert len(await scheduler.list_nodes()) == 9
 
     asyncio.run(main())
 

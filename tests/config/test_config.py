@@ -409,6 +409,8 @@ def test_the_file_says_how_long_history_is_kept(tmp_path):
     file = tmp_path / "wakeful.yaml"
     file.write_text("retention: {age: 7d, runs_per_job: 50, slots: 90d, events: 1000, records: 200}\n")
     assert load_config(file).retention.rules() == Retention(7, 50, 90, events=1000, records=200)
+    file.write_text("retention: {logs: 3d, deliveries: 14d}\n")
+    assert load_config(file).retention.rules() == Retention(log_days=3, message_days=14)
     file.write_text("store: sqlite:///a.db\n")
     assert load_config(file).retention.rules() == Retention()
     file.write_text("retention: {age: 12h}\n")

@@ -327,3 +327,17 @@ async def test_a_clock_that_is_set_back_delays_no_message(scene):
         await scene.sleep("3m")  # within a minute the step is noticed
         assert [call[2] for call in target.calls] == ["hello"]
         assert scene.clock.boot() - before < 200_000
+
+
+@pytest.mark.promise("X11")
+@virtual
+async def test_messages_may_be_kept_for_another_time_than_runs(scene):
+    target = Target(scene)
+    async with scene.scheduler(retention=Retention(days=9, message_days=2)) as scheduler:
+        scheduler.connectors.register("phone", target)
+        await scheduler.add_job("a", Every("12h"), kind="job", deliver="phone")
+        await scheduler.start()
+        await scene.sleep("8d")
+        assert len(await scheduler.get_run_log("a", limit=100)) == 16
+        assert len(await stored(scheduler)) <= 6
+        await scheduler.stop()

@@ -1,4 +1,4 @@
-"""Two processes with one bot on one database: when the one that polls is killed, the other goes on where it was."""
+"""Two processes with one bot on one database: when the one that polls is killed, the other continues where it was."""
 
 from __future__ import annotations
 

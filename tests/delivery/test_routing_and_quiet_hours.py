@@ -69,6 +69,25 @@ async def test_with_nowhere_to_go_a_message_waits_with_the_reason_until_there_is
 
 
 @virtual
+async def test_a_message_of_a_single_run_is_no_incident_until_a_server_misses_its_connector(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Manual(), kind="job", deliver="phone")
+        await scheduler.run_here("a")
+        assert [item["status"] for item in await stored(scheduler)] == ["pending"]
+        assert await scheduler.list_alerts() == []
+    async with scene.scheduler() as scheduler:
+        scheduler.connectors.register("another", Target(scene))
+        await scheduler.start()
+        (alert,) = await scheduler.list_alerts()
+        assert (alert.kind, alert.message) == ("no_connector", "Messages wait: no connector named phone is registered.")
+        target = Target(scene)
+        scheduler.connectors.register("phone", target)
+        await scene.sleep("5s")
+        assert (len(target.calls), await scheduler.list_alerts()) == (1, [])
+        await scheduler.stop()
+
+
+@virtual
 async def test_a_connector_that_is_unregistered_keeps_its_queue_until_it_is_back(scene):
     target = Target(scene)
     async with scene.scheduler() as scheduler:

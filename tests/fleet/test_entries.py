@@ -99,7 +99,7 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
         ({"every": "1h"}, [("", "jobs.job does not say what to do: give command, url or ping.")]),
         (
             {"command": ["a"], "every": "1h", "cron": "* * * * *"},
-            [("every", "jobs.job.every is a second schedule beside cron: give one of them.")],
+            [("every", "jobs.job.every is a second schedule besides cron: give one of them.")],
         ),
         (
             {"every": "1h", "command": ["a"], "webhook": True},
@@ -123,7 +123,7 @@ def test_a_job_keeps_what_it_refers_to_and_not_the_value():
         ),
         (
             {"ping": True, "every": "1h", "command": ["a"]},
-            [("ping", "jobs.job.ping is a second thing to do beside command: give one of them.")],
+            [("ping", "jobs.job.ping is a second thing to do besides command: give one of them.")],
         ),
         (
             {"ping": True, "every": "1h", "grace": "soon"},

@@ -315,8 +315,8 @@ def test_a_schedule_that_ends_is_noted_with_when():
     once = NewJob("once", Once(START + timedelta(hours=1)), kind="job")
     found, _ = simulated(snapshot_of(until, most, once))
     assert {note.job: note.text for note in notes(found, "ends")} == {
-        "until": "until ends at 2026-06-01 11:00 UTC, the end that it was given. Change until to go on.",
-        "most": "most ends at 2026-06-01 09:00 UTC, with run 3 of the 3 that it may have. Change max_runs to go on.",
+        "until": "until ends at 2026-06-01 11:00 UTC, the end that it was given. Change until to continue.",
+        "most": "most ends at 2026-06-01 09:00 UTC, with run 3 of the 3 that it may have. Change max_runs to continue.",
     }
     assert [note.at - START_MS for note in notes(found, "ends")] == [3 * 3_600_000, 5 * 3_600_000]
 

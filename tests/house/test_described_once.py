@@ -41,7 +41,8 @@ NOT_FOR_AGENTS = {"ping", "grace", "deliver"}  # which is where the reply goes
 BESIDE_WHAT = {"anchor": "every", "on": "after", "grace": "ping"}
 TYPED = {
     "active_hours": "09:00-17:00", "backoff": "1m,5m,15m", "deliver": ["phone", "failure"], "lanes": ["gpu=1"],
-    "env": ["LEVEL=full"], "headers": ["Accept: text/html"], "success_codes": "0,3", "expect": ["200", "204"],
+    "retention": "7d,100", "env": ["LEVEL=full"], "headers": ["Accept: text/html"],
+    "success_codes": "0,3", "expect": ["200", "204"],
 }  # fmt: skip
 WRONG = {**dict.fromkeys(("tz", "cron", "after", "labels"), ""), "stagger": -1}
 
@@ -195,6 +196,6 @@ def test_an_option_has_a_type_and_a_default_and_a_flag_belongs_to_one_field():
 
 def test_the_guide_lists_every_key_of_a_job():
     guide = (ROOT / "docs/configuration.md").read_text(encoding="utf-8")
-    table = guide[guide.index("| schedule |") : guide.index("| beside |")]
+    table = guide[guide.index("| schedule |") : guide.index("| other |")]
     keys = {IN_FILES.get(field.name, field.name) for field in (*EVERYWHERE, *OWN)}
     assert {key for key in keys if f"`{key}" not in table} == set()

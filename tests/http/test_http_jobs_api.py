@@ -124,7 +124,7 @@ def test_what_is_hidden_cannot_be_written_back(operator, allowed):
     shown = operator.get("/api/jobs/hidden").json()["payload"]
     answer = operator.patch("/api/jobs/hidden", json={"payload": {**shown, "url": "https://elsewhere.example/"}})
     assert answer.status_code == 400
-    assert "stands for a hidden value" in answer.json()["error"]
+    assert "hides a value" in answer.json()["error"]
 
 
 def test_agents_write_no_requests_unless_that_is_configured(server, token_for, allowed):

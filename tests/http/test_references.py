@@ -54,7 +54,7 @@ def test_references_stay_references_and_files_become_whole_paths(tmp_path):
         ({"url": "https://a.org", "expect": 999}, ("expect",), "status codes such as 200 or 2xx"),
         ({"url": "https://a.org", "redirects": "maybe"}, ("redirects",), "follow or refuse"),
         ({"url": "https://a.org", "header": {}}, ("header",), "Did you mean 'headers'?"),
-        ({"url": "https://a.org", "command": ["ls"]}, ("url",), "is a second thing to do beside command"),
+        ({"url": "https://a.org", "command": ["ls"]}, ("url",), "is a second thing to do besides command"),
         ({"method": "POST"}, (), "does not say what to do: give command, url or ping"),
     ],
 )

@@ -95,7 +95,7 @@ TABLE = {
     ),
     "a run that waits for approval": Case(
         HOURLY, [ApprovalNeeded("Deploy?")], at(1, 1),
-        ["It waits for approval (run_", "Approve or reject it to go on."], ["to be completed"],
+        ["It waits for approval (run_", "Approve or reject it to continue."], ["to be completed"],
         ["it asked: 'Deploy?', and there is no answer yet", "It waits for approval."],
     ),
     "a run of some seconds": Case(
@@ -111,7 +111,7 @@ TABLE = {
     ),
     "an auto-disabled job": Case(
         HOURLY, [ERROR], at(1, 1),
-        ["It will not run: it is disabled. Resume it to go on.", "ended as error: no money", "after an error"],
+        ["It will not run: it is disabled. Resume it to continue.", "ended as error: no money", "after an error"],
         options={"max_errors": 1},
     ),
     "a job that has run as often as it may": Case(

@@ -82,3 +82,20 @@ async def test_the_alert_is_over_when_the_job_no_longer_waits_for_a_node(scene, 
         await scene.sleep("4m")
         assert await scheduler.list_alerts() == []
         await scheduler.stop()
+
+
+@virtual
+async def test_what_a_node_handles_and_carries_is_known_to_others_as_soon_as_it_changes(scene):
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        scheduler.on_job_due("late", lambda run: None)
+        unregister = scheduler.connectors.register("late", lambda message: None)
+        await scene.sleep("1s")
+        (node,) = await scheduler.list_nodes()
+        assert "late" in node.kinds
+        assert "connector:late" in node.labels
+        unregister()
+        await scene.sleep("10m")
+        (node,) = await scheduler.list_nodes()
+        assert "connector:late" not in node.labels
+        await scheduler.stop()

@@ -8,10 +8,11 @@ import logging
 import pytest
 
 from tests.kernel.scene import at, failing, virtual
-from wakeful import Every, Manual, NewJob, Once, Retention, Wait, ids
-from wakeful.kernel.engine.long_output import log_path, remove_files
+from wakeful import Every, IntervalParseError, InvalidJob, Manual, NewJob, Once, Retention, Wait, ids
+from wakeful.kernel.engine.long_output import log_path, remove_files, remove_older_files
 from wakeful.kernel.loop import sweep
 from wakeful.kernel.loop.sweep import Housekeeping
+from wakeful.triggers import to_ms
 
 
 @pytest.mark.promise("X11")
@@ -304,3 +305,38 @@ async def test_of_events_and_actions_no_more_are_kept_than_said(scene):
         assert (events <= 45, actions) == (True, 20)
         newest = await scheduler._store.read(lambda tx: tx.events.ids())
         assert newest[1] >= 120, "the newest stay"
+
+
+@pytest.mark.promise("X11")
+@virtual
+async def test_a_job_says_how_long_and_how_many_of_its_own_runs_are_kept(scene):
+    async with scene.scheduler(retention=Retention(days=4)) as scheduler:
+        await scheduler.add_job("few", Every("6h"), retention={"runs": 3})
+        await scheduler.add_job("short", Every("6h"), retention={"age": "1d"})
+        await scheduler.add_job("long", Every("6h"), retention={"age": "8d"})
+        await scheduler.add_job("usual", Every("6h"))
+        await scheduler.start()
+        await scene.sleep("12d")
+        kept = {name: len(await scheduler.get_run_log(name, limit=1000)) for name in ("few", "short", "long", "usual")}
+        assert kept["few"] <= 5
+        assert 4 <= kept["short"] <= 6
+        assert 32 <= kept["long"] <= 34
+        assert 16 <= kept["usual"] <= 18
+
+
+@pytest.mark.parametrize("given", [{}, 7, "7d", {"age": "soon"}, {"runs": 0}, {"days": 3}, {"age": 5, "runs": -1}])
+@virtual
+async def test_a_retention_that_says_nothing_clear_is_refused(scene, given):
+    async with scene.scheduler() as scheduler:
+        with pytest.raises((InvalidJob, IntervalParseError)):
+            await scheduler.add_job("a", Manual(), retention=given)
+
+
+def test_files_of_output_may_be_kept_for_less_time_than_their_runs(tmp_path):
+    numbers = {name: ids.first_id_at(to_ms(at(days=day))) for name, day in (("old", 1), ("open", 2), ("new", 5))}
+    for number in numbers.values():
+        log_path(tmp_path, ids.run_text(number)).write_text("printed")
+    (tmp_path / "notes.log").write_text("mine")
+    remove_older_files(tmp_path, ids.first_id_at(to_ms(at(days=4))), {numbers["open"]})
+    left = {path.stem for path in tmp_path.iterdir()}
+    assert left == {"notes", ids.run_text(numbers["open"]), ids.run_text(numbers["new"])}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kernel.scene import at, settled_slots, virtual
 from tests.kernel.stepping import clock_steps
-from wakeful import Every, Interval, Manual, Once, Retention
+from wakeful import Defer, Every, Interval, Manual, Once, Retention
 
 
 @pytest.mark.promise("H2", "X11")
@@ -139,6 +139,52 @@ async def test_a_job_keeps_its_pace_however_often_the_clock_is_set_back(scene, r
         tally = (await scheduler.get_ledger(since=at(days=-20))).total
         assert tally.unaccounted == 0
         assert len({(run.job, run.slot) for run in scene.runs}) == len(scene.runs)
+
+
+@pytest.mark.promise("H2")
+@pytest.mark.parametrize("retimed", [False, True], ids=["as it was added", "with another trigger"])
+@virtual
+async def test_a_job_that_is_edited_just_after_the_clock_was_set_back_runs_on(scene, retimed):
+    async with scene.scheduler() as scheduler:
+        if not retimed:
+            scene.step(days=60)
+        await scheduler.add_job("a", Every("2h" if retimed else "1h"))
+        await scheduler.start()
+        if retimed:
+            scene.step(days=60)
+            await scene.sleep("2m")
+            await scheduler.update_job("a", trigger=Every("1h"))
+        await scene.sleep("90m")
+        scene.step(days=-59)
+        await scheduler.update_job("a", timeout="30m")  # before the step is noticed
+        before = len(scene.runs)
+        await scene.sleep("5h30m")
+        assert len(scene.runs) - before == 6
+        assert len({run.slot for run in scene.runs}) == len(scene.runs)
+
+
+@pytest.mark.promise("H2")
+@virtual
+async def test_a_deferred_run_that_stands_for_what_passed_hides_no_slot_that_was_run_before_the_clock_went_back(scene):
+    async def put_off(run):
+        return Defer(at(34)) if run.slot == at(8, 20) and run.attempt == 1 else None
+
+    scene.act = put_off
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("20m", anchor=at(0)))
+        await scheduler.start()
+        await scene.until(at(28, 1))
+        scene.step(hours=-25)
+        await scene.sleep("5m")
+        scene.step(hours=18)
+        await scene.sleep("9h")
+        assert [run.attempt for run in scene.of("a") if run.slot == at(8, 20)] == [1, 2]
+        assert (await scheduler.get_job("a")).enabled
+        assert [alert.kind for alert in await scheduler.list_alerts() if alert.kind != "clock"] == []
+        slots = settled_slots(scene.runs)
+        assert len(set(slots)) == len(slots)
+        assert at(30) in slots, "it goes on where it was"
+        assert (await scheduler.get_ledger(since=at(days=-1))).total.unaccounted == 0
 
 
 @pytest.mark.promise("H2")

@@ -45,5 +45,5 @@ def test_the_configuration_is_valid_and_says_the_defaults(tmp_path):
 
 
 def test_the_programs_that_can_be_told_are_named():
-    told = re.search(r"^(`claude`.*?) can be told", PAGE, re.MULTILINE)[1]
+    told = re.search(r"^(`claude`.*?) support this", PAGE, re.MULTILINE)[1]
     assert set(re.findall(r"`(\w+)`", told)) == {name for name, preset in PRESETS.items() if preset.mcp is not None}

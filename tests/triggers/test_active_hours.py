@@ -90,6 +90,7 @@ def test_local_is_the_zone_of_this_machine(monkeypatch):
     ("start", "end", "words"),
     [
         ("9", "17:00", '"9" is not a time of day: write "09:00"'),
+        ("09:00", "17", 'active_hours end "17" is not a time of day: write "17:00"'),
         ("25:00", "17:00", "is not a time of day"),
         ("09:60", "17:00", "is not a time of day"),
         ("24:01", "17:00", "is not a time of day"),

@@ -101,7 +101,7 @@ async def test_an_issue_is_the_reason_that_nothing_of_the_workflow_starts(room):
         assert "its workflow tries again at" in await said(scheduler, "mailroom.poll")
         room.act["prepare"] = fails(ValueError("no subject"))
         await room.sleep("1m")
-        blocked = "its workflow cannot go on: The code of append failed: no subject. Correct it and apply, or resume"
+        blocked = "its workflow cannot continue: The code of append failed: no subject. Correct it and apply, or resume"
         assert blocked in await said(scheduler, "mailroom.poll")
         with pytest.raises(ScheduleTriggerError, match="stopped until a person resolves what is wrong"):
             await scheduler.run_job("mailroom.poll")
@@ -215,7 +215,7 @@ async def test_yes_or_no_is_no_answer_to_whether_a_change_happened(room):
         for answer in ("approve", "reject"):
             with pytest.raises(ScheduleTriggerError, match=f"wakeful workflow settle mailroom {asked} happened"):
                 await room.act_on(scheduler, answer, asked, who="Ada")
-        assert "It cannot go on: It is not known whether the last change happened" in await said(
+        assert "It cannot continue: It is not known whether the last change happened" in await said(
             scheduler, "mailroom.append"
         )
 

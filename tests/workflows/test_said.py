@@ -114,7 +114,7 @@ async def test_a_workflow_that_waits_for_a_person_has_no_next_check_and_resuming
         assert found["schedule"] == "Checks 5 minutes after the last run ends."
         assert [one["next_run_at"] for one in found["handlers"]] == [None, None]
         await room.act_on(scheduler, "resume", who="Ada")
-        words = "It cannot go on: Waiting for your approval: Add a row? (wakeful workflow show mailroom)."
+        words = "It cannot continue: Waiting for your approval: Add a row? (wakeful workflow show mailroom)."
         assert still_waits(await room.row(scheduler)) == words
 
 

@@ -72,10 +72,10 @@ async def test_a_handler_that_runs_is_not_said_to_be_stuck(room):
         await begin(room, scheduler, mutate=fails(ValueError("lost")), reconcile=lambda _: room.sleep("10s"))
         about = await said(scheduler)
         assert "It is running now" in about
-        assert "cannot go on" not in about
+        assert "cannot continue" not in about
         others = await said(scheduler, "mailroom.poll")
         assert "its workflow is finding out whether the last change happened." in others
-        assert "cannot go on" not in others
+        assert "cannot continue" not in others
 
 
 @pytest.mark.promise("K12", "K16")
@@ -143,7 +143,7 @@ async def test_a_backoff_whose_job_is_switched_off_is_an_alert_and_not_said_to_g
         words = f"busy. It is not tried again: mailroom.append is {how}. Resume it (wakeful resume mailroom.append)."
         assert (found["status"], found["issue"]["message"]) == ("needs_attention", words)
         assert found["issue"]["actions"] == [], "resuming the workflow would not help"
-        assert f"its workflow cannot go on: busy. It is not tried again: mailroom.append is {how}" in await said(
+        assert f"its workflow cannot continue: busy. It is not tried again: mailroom.append is {how}" in await said(
             scheduler, "mailroom.poll"
         )
         await room.sleep("3m")
@@ -186,7 +186,7 @@ async def test_a_change_about_which_reconcile_is_asked_again_is_not_only_left_to
         assert seen["issue"]["message"].endswith(asked)
         about = await said(scheduler)
         assert "whether the last change happened (mutate failed: cut)" in about
-        assert "cannot go on" not in about
+        assert "cannot continue" not in about
         coming = {one["name"]: one["next_run_at"] for one in seen["handlers"]}
         assert coming["append"] is not None
         assert coming["poll"] is None

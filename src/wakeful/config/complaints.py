@@ -27,10 +27,17 @@ EXAMPLES = {
 """A right form of each section, for who wrote something else."""
 
 
+def _written(value: object) -> str:
+    """A value as the file has it."""
+    return (
+        {True: "true", False: "false"}[value] if isinstance(value, bool) else "null" if value is None else repr(value)
+    )
+
+
 def complaint(error: Mapping[str, Any], *, secret: bool) -> str:
     """The end of a sentence that begins with the place; the value itself only where it is no secret."""
     kind, context = error["type"], error.get("ctx", {})
-    shown = "" if secret or isinstance(error.get("input"), dict | list) else f", not {error['input']!r:.60}"
+    shown = "" if secret or isinstance(error.get("input"), dict | list) else f", not {_written(error['input']):.60}"
     if kind == "value_error":
         said = str(context["error"])
         return f"{said.partition(' (')[0]}." if secret else f"{said}{shown}."

@@ -150,7 +150,7 @@ class _Reader:
     def _choose(self) -> Form | None:
         given = [key for key in self._forms if key in self._data]
         for key in given[1:]:
-            self._add((key,), f"is a second thing to do beside {given[0]}: give one of them.")
+            self._add((key,), f"is a second thing to do besides {given[0]}: give one of them.")
         return self._forms[given[0]] if given else None
 
     def _known(self, forms: Iterable[Form]) -> list[str]:
@@ -207,7 +207,7 @@ class _Reader:
         if not given and not self._meant & set(self._rhythms):
             self._add((), f"does not say when: give {_either(list(self._rhythms))}.")
         for key in given[1:]:
-            self._add((key,), f"is a second schedule beside {given[0]}: give one of them.")
+            self._add((key,), f"is a second schedule besides {given[0]}: give one of them.")
         before, beside = len(self.problems), [key for key in MODIFIERS if key in self._data]
         fields = [*(BY_WORD[word].field for word in given[:1]), *(BESIDE[key] for key in beside)]
         # Each alone, so that all mistakes are reported.

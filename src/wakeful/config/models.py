@@ -140,11 +140,17 @@ class Kept(Section):
     slots: Annotated[Duration, AfterValidator(_whole_days)] = Field(default="365d", validate_default=True)
     events: Annotated[int, Field(ge=1)] = 50_000
     records: Annotated[int, Field(ge=1)] = 10_000
+    logs: Annotated[Duration, AfterValidator(_whole_days)] | None = None
+    deliveries: Annotated[Duration, AfterValidator(_whole_days)] | None = None
 
     def rules(self) -> Retention:
         """What the engine is told."""
         days, slot_days = self.age // DAY_MS, self.slots // DAY_MS
-        return Retention(days, self.runs_per_job, slot_days, events=self.events, records=self.records)
+        logs, messages = (None if ms is None else ms // DAY_MS for ms in (self.logs, self.deliveries))
+        return Retention(
+            days, self.runs_per_job, slot_days, events=self.events, records=self.records, log_days=logs,
+            message_days=messages,
+        )  # fmt: skip
 
 
 class CatchUp(Section):

@@ -52,7 +52,7 @@ async def until_done(scheduler: Scheduler, run_id: str) -> Run:
             return run
         if scheduler.engine_holder() is None:
             raise ScheduleTriggerError(
-                f"The server ended while {run_id} was {run.status}: the next one records what became of it."
+                f"The server ended while {run_id} was {run.status}: the next one records how it ended."
             )
         waits = await held_up(scheduler, run_id) if run.status == "queued" else None
         if waits_long(waits):

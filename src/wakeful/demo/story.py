@@ -67,7 +67,7 @@ async def _is_spent(scheduler: Scheduler) -> bool:
 
 _NOTHING = "watcher looks around. When all is well it says nothing: a run on its line, and no message."
 _DIGEST = "reporter sent its digest. The ticks say that the phone has it."
-_ASKS = "deploy-site asks before it goes on. It waits under Needs you, and holds nothing."
+_ASKS = "deploy-site asks before it continues. It waits under Needs you, and holds nothing."
 _BUDGET = "triage met its budget: its slot was passed over, and the reason is on record."
 STEPS = (
     Step(0, "This week was run by the real engine when you started the demo. Watch what happens next.", None, None),
@@ -103,4 +103,4 @@ async def play(scheduler: Scheduler, place: Place) -> None:
         try:
             await step.do(scheduler)
         except SchedulerError as error:  # a visitor was quicker, and has started or paused it
-            log.info("the story goes on without a step: %s", error)
+            log.info("the story continues without a step: %s", error)

@@ -97,7 +97,7 @@ def _keep_alive(place: Place, bound: socket.socket, signals: _Signals, say: Call
     try:
         while (code := signals.wait(server)) == -signal.SIGKILL:
             killed, server = server.pid, _start(place, bound)
-            say(f"Process {killed} was killed. Process {server.pid} goes on with what it left.")
+            say(f"Process {killed} was killed. Process {server.pid} continues with what it left.")
             sys.stdout.flush()
         if code:
             raise SchedulerError(f"The server of the demo ended with exit code {code}: see what it printed above.")

@@ -211,14 +211,14 @@ def _ending(seen: _Seen) -> Iterator[Note]:
         until, tally = trigger.until_ms, seen.recorder.jobs.get(placed.name)
         if until is not None and seen.begins <= until < seen.ends:
             what = f"at {spoken(until, seen.place)}, the end that it was given"
-            yield Note("ends", placed.name, until, f"{placed.name} ends {what}. Change until to go on.")
+            yield Note("ends", placed.name, until, f"{placed.name} ends {what}. Change until to continue.")
         used = placed.state.slot_runs + (tally.slot_runs if tally is not None else 0)
         if trigger.max_runs is not None and tally is not None and used >= trigger.max_runs > placed.state.slot_runs:
             at = tally.slot_run_at
             what = (
                 f"at {spoken(at, seen.place)}, with run {trigger.max_runs} of the {trigger.max_runs} that it may have"
             )
-            yield Note("ends", placed.name, at, f"{placed.name} ends {what}. Change max_runs to go on.")
+            yield Note("ends", placed.name, at, f"{placed.name} ends {what}. Change max_runs to continue.")
 
 
 # -- clocks that are moved --------------------------------------------------------------------------------------------

@@ -37,7 +37,9 @@ if TYPE_CHECKING:
 KEPT = Retention(days=2, runs_per_job=20, check_every=20, events=100, records=100)
 NODE_RUNS = Tuning().max_active
 AT_ONCE = 500
-SWEEP_MS = 600_000  # nothing is lost in a simulation that a sweep could find
+SWEEP_MS = (
+    600_000  # what only a sweep finds is found so much later at most; each minute, it would take most of the time
+)
 
 Prepare = Callable[[Scheduler], Awaitable[Sequence[str] | None]]
 """Changes the copy before the simulation; the names of jobs that have no time any more when it begins."""

@@ -20,7 +20,7 @@ SHORT = {
 DAYS = ("sun", "mon", "tue", "wed", "thu", "fri", "sat")
 _DATE = re.compile(r"(?:([\d*,./]+)-)?([\d*,./]+)([-~])([\d*,./]+)")
 _NUMBER = re.compile(r"\d{1,4}")
-_YEARS = "names years: use start and until beside a schedule that repeats"
+_YEARS = "names years: use start and until with a schedule that repeats"
 _WEEKS = {"1..7": 1, "8..14": 2, "15..21": 3, "22..28": 4}
 
 

@@ -116,6 +116,6 @@ def _schedule(source: str, name: str, one: Any, state: dict[str, Any], data: dic
 
 def _notes(one: dict[str, Any], data: dict[str, Any]) -> Iterator[str]:
     if text_in(data, "system_prompt") is not None:
-        yield "its system prompt stands before the prompt"
+        yield "its system prompt is placed before the prompt"
     if one.get("work_source") is not None:
         yield _LEFT["work_source"]

@@ -64,7 +64,7 @@ def _checked(source: str, data: Mapping[str, Any], scheduler: Scheduler, kept: d
     try:
         one = _kept(data, scheduler)
         if name in kept:
-            raise Unreadable("a job of this name stands before it")
+            raise Unreadable("an earlier job has this name")
     except (SchedulerError, TypeError, ValueError, KeyError) as error:
         return Checked(found._replace(refused=f"{error}"), found.job, None)
     kept[name] = one

@@ -77,7 +77,7 @@ def read_timer(source: str, timer: Unit, service: Unit | None, names: Names) -> 
         yield refused(source, name, "it is a template: name the timers that were made from it")
         return
     if service is None:
-        yield refused(source, name, "the service that it starts is not beside it")
+        yield refused(source, name, "the service that it starts is not in the same folder")
         return
     try:
         job, notes = _work(service, source)

@@ -226,7 +226,7 @@ class Core:
         )
 
     def _new_engine(self) -> Engine:
-        from wakeful.kernel.engine.long_output import keep_long_output, remove_files
+        from wakeful.kernel.engine.long_output import keep_long_output, remove_files, remove_older_files
         from wakeful.kernel.loop.loop import Engine
         from wakeful.kernel.loop.sweep import DomainRows
         from wakeful.kernel.views.audit import Audit
@@ -244,10 +244,12 @@ class Core:
         engine = Engine(self._store, self._clock, self._context(), config)
         engine.housekeeping.rows = DomainRows(
             tuple(table for domain in domains() for table in domain.job_tables),
-            tuple(domain.prune for domain in domains() if domain.prune is not None),
+            tuple(domain.prune for domain in domains() if domain.prune is not None and domain.name != "delivery"),
+            next((domain.prune for domain in domains() if domain.name == "delivery"), None),
             tuple(domain.thin for domain in domains() if domain.thin is not None),
             tuple(domain.runs_pruned for domain in domains() if domain.runs_pruned is not None),
         )
+        engine.housekeeping.trim = lambda *older: remove_older_files(self._log_folder(), *older)
         engine.housekeeping.on_deleted = lambda run_ids: remove_files(self._log_folder(), run_ids)
         engine.housekeeping.audit = Audit(self._store, self._hidden_kinds).look
         engine.shorten = lambda run_id, result: keep_long_output(self._log_folder(), run_id, result)

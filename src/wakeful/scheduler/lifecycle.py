@@ -182,7 +182,7 @@ class Lifecycle(JobsApi):
         """Stop starting jobs, wait for those that run, then cancel and record the rest.
 
         Raises SchedulerShutdownError if jobs still run at the timeout; the scheduler is stopped anyway. A handler that
-        calls it goes on at once: its scheduler stops when its run has ended and is recorded, at the latest at the
+        calls it continues at once: its scheduler stops when its run has ended and is recorded, at the latest at the
         timeout.
 
         >>> await scheduler.stop(wait_for_jobs=True, timeout=30)

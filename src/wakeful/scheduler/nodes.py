@@ -19,7 +19,7 @@ class NodesApi(Core):
         return await self._store.read(lambda tx: list_nodes(tx, seen, limit))
 
     async def drain_node(self, name: str, *, drain: bool = True) -> Node:
-        """Ask a live node to start no new runs (or, with `drain=False`, to go on); it finishes those it has.
+        """Ask a live node to start no new runs (or, with `drain=False`, to start runs again); it finishes those it has.
 
         Raises NodeNotFound for a name no node ever had, NodeNotAlive for one that is not alive.
 

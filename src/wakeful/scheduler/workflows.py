@@ -65,10 +65,10 @@ class Workflows(Protocol):
     async def settle(
         self, workflow: str, run: str, verdict: Verdict, *, result: Any = None, note: str | None = None
     ) -> None:
-        """Say what became of an uncertain mutation; `result` is what the mutation returned, if it happened."""
+        """Say whether an uncertain mutation happened; `result` is what the mutation returned, if it happened."""
 
     async def approve(self, workflow: str, run: str, note: str | None = None) -> str | None:
-        """Approve a run that asks, or the correction of one that failed; the run that goes on, if it is known."""
+        """Approve a run that asks, or the correction of one that failed; the run that continues, if it is known."""
 
     async def reject(self, workflow: str, run: str, note: str | None = None) -> None:
         """Reject a run that asks, which pauses its workflow; or reject a correction."""
@@ -82,11 +82,11 @@ class Workflows(Protocol):
     async def replay(self, workflow: str, ref: str, reason: str = "", *, start_over: bool = False) -> str:
         """Publish a consumed or skipped event once more, as a new one; its id.
 
-        A parked event goes on with the steps that are stored, or without them (`start_over`), and keeps its id.
+        A parked event continues with the steps that are stored, or without them (`start_over`), and keeps its id.
         """
 
     async def replay_parked(self, workflow: str, reason: str = "", *, start_over: bool = False) -> Ids:
-        """Let all parked events go on; these."""
+        """Continue all parked events; these."""
 
 
 class WorkflowsApi(Core):

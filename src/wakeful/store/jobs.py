@@ -164,9 +164,14 @@ class Jobs(Alarms, Listing):
         return self._jobs.all(rest, after, '%"lanes"%', limit)
 
     def stored_after(self, moment: int, after: int, limit: int) -> list[JobDef]:
-        """The jobs that were added or changed after that moment, by id from `after` on; reads them all."""
-        rest = "WHERE id > ? AND updated_at > ? AND removed_at IS NULL ORDER BY id LIMIT ?"
-        return self._jobs.all(rest, after, moment, limit)
+        """The jobs that were added, or changed, or given another trigger after that moment, by id; reads them all.
+
+        Whatever is done to a job now, by an earlier clock, hides when it was last changed.
+        """
+        retimed = "id IN (SELECT job_id FROM past_triggers WHERE until > ?)"
+        stored = f"(updated_at > ? OR created_at > ? OR {retimed})"
+        rest = f"WHERE id > ? AND {stored} AND removed_at IS NULL ORDER BY id LIMIT ?"
+        return self._jobs.all(rest, after, moment, moment, moment, limit)
 
     def last_added(self, after: int) -> int:
         """When the newest job was added, by the clock as it was then; 0 where its id is not above `after`."""

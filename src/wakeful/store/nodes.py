@@ -123,6 +123,10 @@ class Members(Verbs):
         if HOLD_KEY in facts:
             self._session.execute("UPDATE nodes SET held = ? WHERE id = ?", (hold_level(facts[HOLD_KEY]), node.id))
 
+    def describe(self, node_id: int, details: str) -> None:
+        """What others may know about the node has changed."""
+        self._session.execute(f"UPDATE nodes SET details = ? {_HERE} AND id = ?", (details, node_id))
+
     def leave(self, node_id: int, now: int) -> None:
         sql = f"UPDATE nodes SET stopped_at = ?, seen_at = ? {_HERE} AND id = ?"
         self._session.execute(sql, (now, now, node_id))

@@ -160,7 +160,7 @@ def explain(error: Exception, address: Address) -> SchedulerError:
     if isinstance(error, psycopg.DataError) and "NUL" in reason:
         return InvalidJob("A text with a NUL character in it cannot be stored.")
     if getattr(error, "sqlstate", None) in _ENDED:
-        return StoreUnreachable(f"{address.server} ended the connection ({reason}): work goes on over a new one.")
+        return StoreUnreachable(f"{address.server} ended the connection ({reason}): work continues over a new one.")
     if lost(error):
         message = (
             f"{address.server} cannot be reached ({reason}): check that the server runs. Jobs continue when it answers."

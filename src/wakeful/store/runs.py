@@ -348,6 +348,17 @@ class Runs(Verbs):
         found = [RunRow._make(row[1:]) for row in rows if row[0] and row[1] not in chained]
         return found, int(rows[-1][1]) if len(rows) == limit else 0
 
+    def open_below(self, before_id: int) -> set[int]:
+        """The runs below `before_id` that have not ended."""
+        return set(self._column("SELECT id FROM runs WHERE finished_at IS NULL AND id < ?", before_id))
+
+    def older_of(self, job_id: int, before_id: int, limit: int) -> list[RunRow]:
+        """The job's done runs below `before_id` that may be deleted, as above."""
+        chained = self._continued()
+        rest = f"WHERE r.job_id = ? AND r.id < ? AND {_PRUNABLE} ORDER BY r.id LIMIT ?"
+        runs = self._runs.joined("r", rest, job_id, before_id, limit + len(chained))
+        return [run for run in runs if run.id not in chained][:limit]
+
     def beyond(self, job_id: int, keep: int, limit: int) -> list[RunRow]:
         """The job's done runs beyond the newest `keep` that may be deleted, as above."""
         chained = self._continued()

@@ -115,7 +115,12 @@ def _second(value: object, which: str) -> int:
             second = int(hour) * 3600 + int(minute) * 60
             if int(minute) < 60 and second <= DAY:
                 return second
-    shown, how = (f'"{value[:20]}"', '"09:00"') if isinstance(value, str) else (f"{value!s:.20}", '"HH:MM" in quotes')
+    if isinstance(value, str):
+        meant = int(value) if len(value) <= 2 and value.isdecimal() and value.isascii() and value != "" else DAY
+        fallback = 9 if which == "start" else 17
+        shown, how = f'"{value[:20]}"', f'"{meant if meant <= 24 else fallback:02}:00"'
+    else:
+        shown, how = f"{value!s:.20}", '"HH:MM" in quotes'
     raise InvalidTrigger(f"active_hours {which} {shown} is not a time of day: write {how}.", _FIELD)
 
 

@@ -177,7 +177,7 @@ def _outside_problems(schedule: Mapping[str, Any]) -> Iterator[Wrong]:
         return
     others = [key for key in (*given[1:], *RHYTHMS, "expression") if schedule.get(key) is not None]
     if others:
-        yield Wrong((others[0],), f"is a second schedule beside {given[0]}: give one of them.")
+        yield Wrong((others[0],), f"is a second schedule besides {given[0]}: give one of them.")
     if schedule.get("target") == "main":
         yield Wrong(("target",), "must be isolated: what others write stays out of the main session.")
     if schedule.get("work"):

@@ -127,7 +127,7 @@ def _session(subject: Subject, payload: dict[str, Any]) -> list[str]:
     kept = subject.tx.of(AgentTables).session(name)
     if kept is None:
         return ["No session is kept yet: the next run begins one."]
-    return [f"It goes on in the session {kept.session} ({name}), used last at {subject.when(kept.used_at)}."]
+    return [f"It continues the session {kept.session} ({name}), used last at {subject.when(kept.used_at)}."]
 
 
 def _limit(subject: Subject, payload: dict[str, Any]) -> list[str]:

@@ -336,7 +336,7 @@ class WorkOut(BaseModel):
     external_id: str | None = Field(description="its id in another system", examples=["TICKET-7"])
     source: str | None = Field(description="where it is from; null: the queue", examples=["github:owner/name"])
     priority: int = Field(description="items with a higher priority come first", examples=[0])
-    status: Literal["ready", "claimed", "done", "failed"] = Field(description="where it stands", examples=["ready"])
+    status: Literal["ready", "claimed", "done", "failed"] = Field(description="its status", examples=["ready"])
     run: str | None = Field(description="the run that claimed it last", examples=["run_1hbm1n0w2c9kd"])
     attempts: int = Field(description="how often it was tried", examples=[1])
     created_at: str = Field(description="when it was added", examples=["2026-01-29T09:00:00Z"])

@@ -18,7 +18,7 @@ from wakeful import ids
 from wakeful.domains.delivery.chat import CHAT_TYPES
 from wakeful.domains.delivery.chat.tables import Chats
 from wakeful.domains.delivery.post import Post
-from wakeful.domains.delivery.routing import NOWHERE, Route, route
+from wakeful.domains.delivery.routing import LAST, NOWHERE, Route, route
 from wakeful.domains.delivery.rules import Rules, gap_after, quiet_until, rules_of
 from wakeful.domains.delivery.tables import ConnectorRow, DeliveryRow, Outbox
 from wakeful.kernel.context import Context
@@ -48,8 +48,9 @@ def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
     recipient = post.recipient if post.recipient is not None else chosen.recipient
     if found is None:
         number = _add(tx, context, post, chosen._replace(recipient=recipient), None)
-        subject = chosen.connector or "last"
-        open_alert(tx, context, NO_CONNECTOR, subject, f"Messages wait: {chosen.reason}.", job_id=post.job_id)
+        if context.only is None:  # what a single run leaves waits for a server, which says what it misses
+            subject = chosen.connector or LAST
+            open_alert(tx, context, NO_CONNECTOR, subject, f"Messages wait: {chosen.reason}.", job_id=post.job_id)
         return number
     until = None if post.urgent else quiet_until(rules_of(found.rules), tx.now)
     hold = Hold("quiet", until) if until is not None else None
@@ -66,6 +67,16 @@ def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
         _try_again(tx, found.name)
     arm(tx, found, tx.now if until is None else until)
     return first
+
+
+def alert_unregistered(tx: Transaction, context: Context) -> None:
+    """A server starts: open an alert for each place that messages wait for and that nobody registered."""
+    outbox = tx.of(Outbox)
+    known = [row.name for row in outbox.connectors()]
+    for to in outbox.awaited():
+        if to not in known:
+            reason = route(LAST if to is None else to, None, known, ()).reason
+            open_alert(tx, context, NO_CONNECTOR, to or LAST, f"Messages wait: {reason}.")
 
 
 CANCELLED = "a person cancelled it"

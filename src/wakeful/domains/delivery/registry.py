@@ -14,7 +14,7 @@ from wakeful.domains.delivery.chat.listening import Listener, Listeners
 from wakeful.domains.delivery.chat.tables import Chats
 from wakeful.domains.delivery.connector import Connector, Message
 from wakeful.domains.delivery.local import CallConnector
-from wakeful.domains.delivery.outbox import NO_CONNECTOR, arm_for, enqueue, hasten, hold_for_pairing
+from wakeful.domains.delivery.outbox import NO_CONNECTOR, alert_unregistered, arm_for, enqueue, hasten, hold_for_pairing
 from wakeful.domains.delivery.post import Post
 from wakeful.domains.delivery.routing import LAST, NOWHERE, Interaction
 from wakeful.domains.delivery.rules import Rules, read_rules, rules_data
@@ -198,6 +198,8 @@ class Registry:
             if is_start:
                 hasten(tx, name, tx.now)
             arm_for(tx, row)
+        if is_start:
+            alert_unregistered(tx, context)
 
     def _job(self, tx: Transaction, context: Context, name: str, before: ConnectorRow | None) -> int:
         """The job that sends the messages of a connector; created with it, and again if it was removed."""

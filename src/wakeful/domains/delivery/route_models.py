@@ -27,7 +27,7 @@ class DeliveryOut(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
     id: str = Field(description="the id, the same for every attempt", examples=["dlv_1hbm1n0w2c9kd"])
-    status: Status = Field(description="where it stands", examples=["sent"])
+    status: Status = Field(description="its status", examples=["sent"])
     connector: str | None = Field(description="the connector it goes to; null where none was found", examples=["phone"])
     kind: str = Field(description="reply, output, alert, digest or test", examples=["output"])
     text: str = Field(description="the message", examples=["backup ended as error"])

@@ -233,6 +233,10 @@ class Outbox(Verbs):
         )
         return [row[0] for row in self._session.rows(sql, (now, now, status, *chats))]
 
+    def awaited(self) -> list[str | None]:
+        """Where messages that wait are to go; None is `last`, where there was no connector."""
+        return [row[0] for row in self._session.rows("SELECT DISTINCT connector FROM deliveries WHERE open = 1", ())]
+
     def adopt_unrouted(self, connector: str, now: int) -> int:
         """What had nowhere to go goes there."""
         return self._session.execute(

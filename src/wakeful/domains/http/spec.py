@@ -58,9 +58,7 @@ class RequestSpec:
             raise InvalidJob('An http job needs a url, such as "https://example.org/health".')
         hidden = hides(given)
         if hidden is not None:
-            raise InvalidJob(
-                f"The {hidden} of an http job holds ***, which stands for a hidden value: write the value."
-            )
+            raise InvalidJob(f"The {hidden} of an http job holds ***, which hides a value: write the value.")
         fields = {key: _CHECKS[key](value) for key, value in given.items()}
         if isinstance(given.get("body"), Mapping | list):
             typed = {name.lower() for name in fields.get("headers", {})}

@@ -171,7 +171,7 @@ def remove(tx: Transaction, context: Context, name: str, *, who: str, note: str 
 
 
 def approve(tx: Transaction, context: Context, name: str, ref: str, *, who: str, note: str | None = None) -> str | None:
-    """Approve a run that asked, or the correction of one that failed; the run that goes on, if it is known."""
+    """Approve a run that asked, or the correction of one that failed; the run that continues, if it is known."""
     find_listed(tx, name)
     attempt = find_attempt(tx, name, ref)
     fix = proposed_for(tx, name, attempt.id)
@@ -230,7 +230,7 @@ def settle(
     result: Any = None,
     note: str | None = None,
 ) -> None:
-    """Say what became of an uncertain mutation: it happened, it did not, or it is to be skipped."""
+    """Say whether an uncertain mutation happened: it happened, it did not, or it is to be skipped."""
     if verdict not in VERDICTS:
         message = f"A verdict is one of {', '.join(VERDICTS)}, not {verdict!r:.80}."
         raise InvalidJob(message)

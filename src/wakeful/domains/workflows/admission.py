@@ -9,7 +9,7 @@ LATER_MS = 86_400_000  # nothing depends on it: who lifts the reason lets the en
 WORKING_MS = 5_000  # who ends the work lets the engine look again at once; a node that is gone does not
 
 SKIP_REASONS = {
-    "blocked": "its workflow could not go on",
+    "blocked": "its workflow could not continue",
     "other_code": "this node has other code of its workflow, or none",
     "no_workflow": "its workflow does not have it any more",
 }

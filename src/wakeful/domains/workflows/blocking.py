@@ -137,7 +137,7 @@ class _Watchman:
                 if step is not named and _CLOCK.boot() - step.began >= LIMIT_MS:
                     named = step
                     log.warning(
-                        "%s blocks the event loop%s. Nothing else goes on in this process: await what waits, or use "
+                        "%s blocks the event loop%s. Nothing else runs meanwhile: await what waits, or use "
                         "asyncio.to_thread.",
                         step.what,
                         _place(step.thread),

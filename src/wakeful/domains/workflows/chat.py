@@ -27,7 +27,7 @@ class Pressed(Protocol):
 
 
 def settle(tx: Transaction, context: Context, pressed: Pressed, by: str) -> str:
-    """Say what became of an uncertain mutation."""
+    """Say whether an uncertain mutation happened."""
     verdict = str(pressed.more.get("verdict"))
     actions.settle(tx, context, _workflow(pressed), pressed.on, verdict, who=by)
     return f"Settled: {VERDICT_LABELS[verdict].lower()}."

@@ -168,7 +168,7 @@ def resume(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = No
         return action, still_waits(find_workflow(tx, name))
 
     action, waits = change(chosen(ctx, db), acting(work))
-    said = f"{name} goes on" if waits is None else f"{name} is not paused. {waits}"
+    said = f"{name} continues" if waits is None else f"{name} is not paused. {waits}"
     done({"name": name, "paused": False, "action": action}, said, as_json=as_json)
     _say_undo(action, as_json=as_json)
 
@@ -227,7 +227,7 @@ def approve(
         return actions.approve(tx, context, name, run_id, who=who(), note=note)
 
     again = change(chosen(ctx, db), acting(work))
-    said = f"{again} goes on where {run_id} asked" if again else f"The correction for {run_id} is being deployed"
+    said = f"{again} continues where {run_id} asked" if again else f"The correction for {run_id} is being deployed"
     done({"run": run_id, "continued_by": again}, said, as_json=as_json)
 
 
@@ -250,7 +250,7 @@ def drain(
     ctx: typer.Context,
     name: Name,
     *,
-    wait: Annotated[bool, typer.Option("--wait", help="Return when it is drained, or cannot go on.")] = False,
+    wait: Annotated[bool, typer.Option("--wait", help="Return when it is drained, or cannot continue.")] = False,
     note: Note = None,
     as_json: Json = False,
     db: Db = None,
@@ -272,7 +272,7 @@ def drain(
     done(data, f"{name} is {'drained, and paused' if found['paused'] else 'draining'}", as_json=as_json)
     _say_undo(action, as_json=as_json)
     if wait and not found["paused"]:
-        say(f"It cannot go on: {_issue(found)}", error=True)
+        say(f"It cannot continue: {_issue(found)}", error=True)
         raise typer.Exit(1)
 
 

@@ -36,7 +36,7 @@ class Context(Protocol):
 
     @property
     def approved_by(self) -> str | None:
-        """Who approved this change: these reserved events, with this data. None while nobody has."""
+        """Who approved this change: these reserved events, with this data. None while no person has."""
 
     @property
     def now(self) -> datetime:

@@ -277,7 +277,9 @@ def _ask_again(tx: Transaction, context: Context, workflow: str, handler: Handle
         table.save_run(attempt._replace(tries=0, updated_at=tx.now))
     run = tx.runs.get(attempt.id) if reconciles or is_back else None
     if run is not None and run.status == "waiting":
-        why = f"{handler.name} is back, and goes on" if is_back else "a new version is deployed: its reconcile is asked"
+        why = (
+            f"{handler.name} is back, and continues" if is_back else "a new version is deployed: its reconcile is asked"
+        )
         end_waiting(tx, context, run.id, Result("deferred", error=why))
 
 

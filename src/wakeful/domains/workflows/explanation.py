@@ -105,7 +105,7 @@ def _cannot_go_on(subject: Subject, workflow: WorkflowRow, who: str) -> str:
         halted=halted_job(subject.tx, workflow), asks=asks_itself(workflow),
     )  # fmt: skip
     said = f"{words.rstrip('.')} (wakeful workflow show {workflow.name})."
-    return said if asks_itself(workflow) else f"{who} cannot go on: {said}"
+    return said if asks_itself(workflow) else f"{who} cannot continue: {said}"
 
 
 def _run(workflow: WorkflowRow) -> str:

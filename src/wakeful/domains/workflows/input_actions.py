@@ -164,7 +164,7 @@ def replay_event(
 def replay_all_parked(
     tx: Transaction, context: Context, name: str, *, reason: str = "", who: str, start_over: bool = False
 ) -> list[str]:
-    """Let all parked events go on; these."""
+    """Continue all parked events; these."""
     row = find_workflow(tx, name)
     tx.of(Workflows).lock_jobs(name)
     found = replay_all(tx, context, row, start_over=start_over)

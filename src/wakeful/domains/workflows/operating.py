@@ -119,7 +119,7 @@ class Operating:
     async def settle(
         self, workflow: str, run: str, verdict: str, *, result: Any = None, note: str | None = None
     ) -> None:
-        """Say what became of an uncertain mutation."""
+        """Say whether an uncertain mutation happened."""
         who = self._who()
         await self._act(
             workflow,

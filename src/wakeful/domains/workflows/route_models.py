@@ -36,7 +36,7 @@ class SettleIn(Strict):
 
     run: RunId
     verdict: Literal["happened", "did_not_happen", "skip"] = Field(
-        description="It happened, it did not, or `skip`: go on as if there was nothing to do.", examples=["happened"]
+        description="It happened, it did not, or `skip`: continue as if there was nothing to do.", examples=["happened"]
     )
     result: Any = Field(default=None, description="What the mutation returned, where known.", examples=[{"rows": 3}])
     note: Note = None
@@ -228,7 +228,7 @@ class WorkflowOut(_Answer):
 
     name: str = Field(description="Its name.", examples=["invoices"])
     status: Literal["running", "idle", "needs_attention", "stopped"] = Field(
-        description="How it stands.", examples=["idle"]
+        description="Its status.", examples=["idle"]
     )
     cut_off: bool = Field(description="Whether its run was cut off: the server has ended.", examples=[False])
     issue: IssueOut | None = Field(description="What keeps it from going on.", examples=[None])
@@ -310,7 +310,7 @@ class ApprovedOut(_Answer):
 
     run: str = Field(description="The run that asked.", examples=[RUN])
     continued_by: str | None = Field(
-        description="The run that goes on; null where a correction was approved, which is deployed first.",
+        description="The run that continues; null where a correction was approved, which is deployed first.",
         examples=[RUN],
     )
 
@@ -326,7 +326,7 @@ class RemovedOut(_Answer):
 
     name: str = Field(description="Its name.", examples=["invoices"])
     to_settle: list[str] = Field(
-        description="Runs of which nobody knows whether their change happened; it is listed until they are settled.",
+        description="Runs whose change may or may not have happened; each is listed until it is settled.",
         examples=[[]],
     )
 

@@ -76,7 +76,7 @@ def still_waits(row: Any) -> str | None:
     if row.issue not in ("approval", "reconciliation", "logic", "internal") or asks_itself(row):
         return None
     words = issue_words(row.issue, row.issue_handler, row.issue_message).rstrip(".")
-    return f"It cannot go on: {words} (wakeful workflow show {row.name})."
+    return f"It cannot continue: {words} (wakeful workflow show {row.name})."
 
 
 def asks_itself(row: Any) -> bool:

@@ -31,7 +31,7 @@ MEANINGS: dict[str, str] = {
     "clock": "the system clock was set",
     "dead_node": "a node sent no heartbeat for a lease, and its runs were taken over",
     "stalled": "the loop of a node is blocked",
-    "not_listening": "a node is not told at once what other processes on the database change",
+    "not_listening": "a node does not notice at once what other processes change in the database",
     "hung": "calls that were given up have not returned, and keep their threads",
     "old_transaction": "a transaction on the database has been open for so long that PostgreSQL cannot clean up",
 }

@@ -41,6 +41,14 @@ def keep_long_output(folder: Path | None, run_id: str, result: Result) -> Result
     return shortened(result, str(path))
 
 
+def remove_older_files(folder: Path, before: int, but: set[int]) -> None:
+    """Delete the files of ended runs below that id; `but` have not ended. What runs kept of their output stays."""
+    if not folder.exists():
+        return
+    found = (ids.number_of("run", path.stem) for path in folder.iterdir() if path.suffix in (".log", ".json"))
+    remove_files(folder, [number for number in found if number is not None and number < before and number not in but])
+
+
 def remove_files(folder: Path, run_ids: list[int]) -> None:
     """Delete the files of runs that are no longer on record."""
     if not folder.exists():

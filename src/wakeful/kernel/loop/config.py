@@ -24,6 +24,8 @@ class Retention(NamedTuple):
     check_every: int = 100  # a job's history is counted once per so many of its runs
     events: int = 50_000  # groups of events, each of one commit
     records: int = 10_000  # of each other kind: messages that are over, actions, events and actions of workflows
+    log_days: int | None = None  # how long files of output are kept; None: as long as their runs
+    message_days: int | None = None  # how long messages that are over are kept; None: as long as runs
 
 
 class Tuning(NamedTuple):

@@ -341,14 +341,14 @@ class Engine:
 
     def start_run(self, claimed: Claimed, spent_ms: int = 0) -> None:
         """Call the handler of a run that is on record as active; `spent_ms` of its time limit are used already."""
-        run, job = claimed.run, claimed.job
-        deadline = self._clock.boot() + from_text(job.options).timeout - spent_ms
+        run, options = claimed.run, from_text(claimed.job.options)
+        deadline = self._clock.boot() + options.timeout - spent_ms
         active = Active(claimed, self._config.node_name, deadline)
         self.active[run.id] = active
         self._deadlines.add(active)
         active.on_limit = lambda limit_ms: self._limit(active, limit_ms)
         self.counters.starts += 1
-        self.housekeeping.started(run, claimed.state.slot_runs)
+        self.housekeeping.started(run, claimed.state.slot_runs, own=options.retention is not None)
         active.task = asyncio.get_running_loop().create_task(self._drive(active))
 
     def _limit(self, active: Active, limit_ms: int) -> None:

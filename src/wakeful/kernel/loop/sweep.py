@@ -7,13 +7,13 @@ or a run that an open one continues.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import ids
 from wakeful.counting import counted
 from wakeful.kernel.actions.idempotency import KEPT_MS
-from wakeful.kernel.cluster.membership import served_elsewhere, take_runs
+from wakeful.kernel.cluster.membership import own_details, served_elsewhere, take_runs
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import close_alert, close_forgotten, end_flapping, open_alert, send_snoozed
 from wakeful.kernel.engine.lines import TOGETHER, leave_lanes, requeue_released, requeue_unreserved, requeue_waiting
@@ -21,6 +21,7 @@ from wakeful.kernel.engine.stretches import keep_slots, watch_missed
 from wakeful.kernel.loop.clock_watch import is_steady
 from wakeful.kernel.loop.config import DAY_MS, SWEEP_MS, Retention
 from wakeful.kernel.rules.lately import PRUNED, with_pruned
+from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.parking import FILE, HANDLER, HOLD, PLACE, is_lane, labels_of
 from wakeful.kernel.rules.pending import BY_TIME
 from wakeful.kernel.rules.undoing import UNDO_MS
@@ -54,6 +55,9 @@ class DomainRows(NamedTuple):
 
     job_tables: tuple[str, ...] = ()  # rows go with their job
     pruners: tuple[Callable[[Transaction, int, int], int], ...] = ()  # each deletes some rows older than a moment
+    messages: Callable[[Transaction, int, int], int] | None = (
+        None  # the same for messages, which have a time of their own
+    )
     thinners: tuple[Callable[[Transaction, int, int], int], ...] = ()  # each deletes some that are more than so many
     runs_pruned: tuple[Callable[[Transaction, Sequence[int]], None], ...] = ()  # each gets the ids of runs that go
 
@@ -169,7 +173,8 @@ def prune(
     if runs_cursor is not None:
         doomed, following = tx.runs.older(ids.first_id_at(before), runs_cursor, size)
         runs_cursor = following or None
-    crowded = _thin_out(tx, keep, doomed, crowded, size)
+        doomed = _not_kept_longer(tx, doomed, now)
+    crowded = _thin_out(tx, keep, doomed, crowded, size=size, now=now)
     once = {run.id: run for run in doomed}  # some are both older and more
     deleted = sorted(once)
     keep_slots(tx, list(once.values()))
@@ -191,14 +196,34 @@ def _keep_counts(tx: Transaction, runs: Sequence[RunRow]) -> None:
         tx.facts.put({PRUNED: lately})
 
 
+def _not_kept_longer(tx: Transaction, doomed: list[RunRow], now: int) -> list[RunRow]:
+    """Those whose job has no longer time of its own."""
+    own = _own_retention(tx, {run.job_id for run in doomed})
+    return [
+        run
+        for run in doomed
+        if (kept := own.get(run.job_id)) is None or kept[0] is None or run.id < ids.first_id_at(max(0, now - kept[0]))
+    ]
+
+
+def _own_retention(tx: Transaction, job_ids: Collection[int]) -> dict[int, tuple[int | None, int | None]]:
+    """What jobs say about their runs, of those that do: how old they may become, and how many there may be."""
+    found = {job_id: from_text(job.options).retention for job_id, job in tx.jobs.definitions(sorted(job_ids)).items()}
+    return {job_id: kept for job_id, kept in found.items() if kept is not None}
+
+
 def _thin_out(
-    tx: Transaction, keep: Retention, doomed: list[RunRow], crowded: Sequence[int], size: int
+    tx: Transaction, keep: Retention, doomed: list[RunRow], crowded: Sequence[int], *, size: int, now: int
 ) -> Sequence[int]:
-    """Add to `doomed` what jobs have beyond their number; the jobs that are still to be looked at."""
+    """Add to `doomed` what jobs have beyond their number or their age; the jobs that are still to be looked at."""
+    own = _own_retention(tx, crowded[:JOBS_AT_ONCE])
     for number, job_id in enumerate(crowded[:JOBS_AT_ONCE]):
         if len(doomed) >= size:
             return crowded[max(0, number - 1) :]  # the one before may have more
-        doomed += tx.runs.beyond(job_id, keep.runs_per_job, size - len(doomed))
+        age, runs = own.get(job_id, (None, None))
+        if age is not None:
+            doomed += tx.runs.older_of(job_id, ids.first_id_at(max(0, now - age)), size - len(doomed))
+        doomed += tx.runs.beyond(job_id, runs or keep.runs_per_job, max(0, size - len(doomed)))
     through = min(JOBS_AT_ONCE, len(crowded))
     return crowded[max(0, through - 1) if len(doomed) >= size else through :]  # the last may have more
 
@@ -218,6 +243,9 @@ def _prune_records(tx: Transaction, keep: Retention, rows: DomainRows, now: int,
     tx.access.prune_answers(max(0, now - KEPT_MS))
     tx.access.prune_sessions(now)
     others = [pruner(tx, before, size) for pruner in rows.pruners]
+    if rows.messages is not None:
+        days = keep.days if keep.message_days is None else keep.message_days
+        others.append(rows.messages(tx, max(0, now - days * DAY_MS), size))
     others += [thinner(tx, keep.records, size) for thinner in rows.thinners]
     return max(stretches, events, actions, alerts, *others) >= size
 
@@ -261,10 +289,12 @@ class Housekeeping:
         self._cursors = NOTHING_LEFT
         self._crowded: dict[int, None] = {}  # a set that keeps its order
         self._next_bite = 0
+        self._described: tuple[int, frozenset[str], frozenset[str]] | None = None  # as others read it
         self._held_up_since: int | None = None
         self._size = FIRST_BITE
         self.rows = DomainRows()
         self.on_deleted: Callable[[list[int]], None] = lambda _: None
+        self.trim: Callable[[int, set[int]], None] = lambda *_: None  # removes output files below an id, but for some
         self.audit: Callable[[], Awaitable[None]] | None = None  # looks whether every slot has a record
         self._next_audit = clock.boot() + AUDIT_MS
 
@@ -279,13 +309,13 @@ class Housekeeping:
         """When, by boot time, there is more to prune; None when nothing is left before the next sweep."""
         return None if self._cursors == NOTHING_LEFT else self._next_bite
 
-    def started(self, run: RunRow, slot_runs: int) -> None:
+    def started(self, run: RunRow, slot_runs: int, *, own: bool = False) -> None:
         """A job's history is looked through once per so many runs: by time they are counted, of others one in so many.
 
-        `slot_runs`: how often the job has run by time.
+        `slot_runs`: how often the job has run by time. `own`: the job says how long its runs are kept: each time.
         """
         number = slot_runs if run.reason in BY_TIME else run.id  # the lower digits of an id are random
-        if number % self._retention.check_every == 0:
+        if own or number % self._retention.check_every == 0:
             self._crowded[run.job_id] = None
 
     async def sweep(self, context: Context) -> bool:
@@ -294,12 +324,16 @@ class Housekeeping:
         True when that made something due: jobs were requeued, or messages about what it found wait to be sent.
         """
         self.wait()
+        about = (context.id, context.kinds, context.labels)
 
         def work(tx: Transaction) -> tuple[int, bool]:
             tx.facts.put({"alive_at": tx.now})
+            if about != self._described:
+                tx.members.describe(context.id, own_details(context))
             return guard(tx, context), tx.events.any
 
         requeued, announced = await self._store.write(work)
+        self._described = about
         if requeued >= TOGETHER:  # there may be more
             self.wait(MORE_MS)
         if self._cursors == NOTHING_LEFT:
@@ -307,6 +341,9 @@ class Housekeeping:
         if self.audit is not None and self._clock.boot() >= self._next_audit:
             self._next_audit = self._clock.boot() + AUDIT_MS
             await self.audit()
+            if self._retention.log_days is not None and not context.clock_moved():
+                before = ids.first_id_at(max(0, self._clock.now() - self._retention.log_days * DAY_MS))
+                self.trim(before, await self._store.read(lambda tx: tx.runs.open_below(before)))
         return requeued > 0 or announced
 
     async def prune(self, context: Context, *, quiet: bool) -> None:

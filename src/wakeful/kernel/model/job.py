@@ -93,7 +93,7 @@ class Job:
 
     @property
     def options(self) -> dict[str, Any]:
-        """What was chosen beside the defaults."""
+        """The options that differ from the defaults."""
         return job_options.as_written(job_options.from_text(self._definition.options))
 
     @property

@@ -189,7 +189,7 @@ class Run(Outbox):
 
     @property
     def unstoppable(self) -> str | None:
-        """Why it should have ended, while it goes on all the same; None for every other run."""
+        """Why it should have ended, although it still runs; None for every other run."""
         return GOES_ON.get(self._row.phase or "") if self._row.status == "active" else None
 
     @property

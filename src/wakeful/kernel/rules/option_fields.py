@@ -34,6 +34,13 @@ class Retry(TypedDict, total=False):
     on: Literal["any", "transient"]
 
 
+class Kept(TypedDict, total=False):
+    """How long the ended runs of a job are kept, and how many of them."""
+
+    age: Duration
+    runs: int
+
+
 class JobOptions(TypedDict, total=False):
     """The options of a job. None, or leaving one out, means the default.
 
@@ -53,6 +60,7 @@ class JobOptions(TypedDict, total=False):
     approval: bool | None
     priority: int | None
     deliver: str | Mapping[str, str] | None
+    retention: Kept | None
     bounded: bool | None
 
 
@@ -84,6 +92,7 @@ class OptionValues(NamedTuple):
     approval: bool = False  # every start waits for a person
     priority: int = 0  # who starts first of what is due, and of what waits for a lane: the higher
     deliver: tuple[str, str] | None = None  # where its results are sent, and which of them
+    retention: tuple[int | None, int | None] | None = None  # for how long ended runs are kept, and how many
     bounded: bool = False  # its trigger came from outside, and obeys the server's minimum interval
 
     def retry_delays(self, trigger_type: str) -> tuple[int, ...]:
@@ -139,7 +148,7 @@ OPTIONS = (
           "Disable the job after this many errors in a row (default: 5; 0: never).",
           3, NUMBER),
     Field("error_span", reading.read_duration, DURATION,
-          "Disable the job only if the errors in a row have gone on for this long, too.",
+          "Disable the job only if the errors in a row have also lasted this long.",
           "1d", LASTING, reading.write_duration),
     Field("on_crash", reading.read_word(*_ON_CRASH), one_of(*_ON_CRASH),
           "What follows a run that a crash cut off: `recover` (default) or `resume` runs it again, `skip` does not.",
@@ -161,6 +170,9 @@ OPTIONS = (
           {"anyOf": [_CONNECTOR, map_of({"to": _CONNECTOR}, {"on": one_of(*DELIVER_ON)})]},
           "Where results are sent: a connector, or where and which of them.",
           {"to": "phone", "on": "failure"}, Flag("CONNECTOR"), lambda said: {"to": said[0], "on": said[1]}),
+    Field("retention", reading.read_retention, map_of({}, {"age": DURATION, "runs": {**COUNT, "minimum": 1}}),
+          "How long ended runs of this job are kept, and how many (default: the retention of the server).",
+          {"age": "7d", "runs": 100}, Flag("AGE,RUNS", "kept"), reading.write_retention),
 )
 # fmt: on
 """What users may write. The order is that of the docs and the help."""

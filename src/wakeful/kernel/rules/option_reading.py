@@ -157,6 +157,28 @@ def read_deliver(key: str, value: Any) -> dict[str, Any]:
     return {key: (to, _one_of(f"{key}.on", given.get("on", "any"), DELIVER_ON))}
 
 
+def read_retention(key: str, value: Any) -> dict[str, Any]:
+    """`{"age": "7d", "runs": 100}`, or one of the two."""
+    if not isinstance(value, Mapping) or not value:
+        raise InvalidJob(f'{key} is how long ended runs are kept, and how many: {{"age": "7d", "runs": 100}}.')
+    unknown = set(value) - {"age", "runs"}
+    if unknown:
+        raise InvalidJob(f"{key} has no {min(map(str, unknown))!r:.80}: it takes age and runs.")
+    age = interval_ms(value["age"]) if value.get("age") is not None else None
+    runs = _count(f"{key}.runs", value["runs"]) if value.get("runs") is not None else None
+    if runs == 0:
+        raise InvalidJob(f"{key}.runs is at least 1: the last run of a job is always kept.")
+    return {key: (age, runs)}
+
+
+def write_retention(kept: tuple[int | None, int | None] | None) -> dict[str, Any] | None:
+    """As it is written in a file."""
+    if kept is None:
+        return None
+    age, runs = kept
+    return ({} if age is None else {"age": write_duration(age)}) | ({} if runs is None else {"runs": runs})
+
+
 def read_flag(key: str, value: Any) -> dict[str, Any]:
     """True or false."""
     if not isinstance(value, bool):

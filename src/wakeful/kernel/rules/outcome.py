@@ -79,7 +79,7 @@ class Defer(Exception):
 
 
 class Wait(Exception):
-    """The work goes on elsewhere: the run waits, holding nothing, until it is completed or `until` has passed."""
+    """The work continues elsewhere: the run waits, holding nothing, until it is completed or `until` has passed."""
 
     def __init__(self, until: datetime | None = None, why: str = "") -> None:
         super().__init__(why)

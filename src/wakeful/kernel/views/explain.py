@@ -194,7 +194,7 @@ class _Story:
         if state.paused or not state.enabled:
             by_hand = [self._waits_to_start(run) for run in queued if run.reason in BY_HAND]
             kept = sum(run.reason in FROM_OUTSIDE for run in queued)
-            by_hand += [f"{counted(kept, 'request')} from outside {_wait(kept)} until it goes on."] if kept else []
+            by_hand += [f"{counted(kept, 'request')} from outside {_wait(kept)} until it is resumed."] if kept else []
             return self._stopped(state) + by_hand + (self._unserved() if by_hand else [])
         if state.parked is not None:
             text = f"It has been due since {self.when(state.ready_at or tx.now)} and waits"
@@ -246,7 +246,7 @@ class _Story:
     def _stopped(self, state: JobState) -> list[str]:
         """Why nothing starts it by time, and what would change that."""
         if state.paused:
-            return ["It will not run by time: it is paused. Resume it to go on."]
+            return ["It will not run by time: it is paused. Resume it to continue."]
         if self.job.removed_at is not None:
             return ["It will not run again: it was removed."]
         if self.trigger.type == "once" and status_at_rest(state) == "done":
@@ -255,8 +255,8 @@ class _Story:
             return ["It did not succeed at its one time, and will not run again by itself. Resume it to try it now."]
         ended = next_start(self.trigger, state, self.tx.now, 0.0).ended
         if ended:
-            return [f"It will not run again: {ended}. Give it a new trigger to go on."]
-        return ["It will not run: it is disabled. Resume it to go on."]
+            return [f"It will not run again: {ended}. Give it a new trigger to continue."]
+        return ["It will not run: it is disabled. Resume it to continue."]
 
     def _waits_to_start(self, run: RunRow) -> str:
         how = "waits to start at" if run.due_at > self.tx.now else "has waited to start since"
@@ -307,7 +307,7 @@ class _Story:
         if self.trigger.reports:
             return [f"It has started elsewhere{which} and has not reported its end."]
         if run.phase == APPROVAL:
-            return [f"It waits for approval{which}. Approve or reject it to go on."]
+            return [f"It waits for approval{which}. Approve or reject it to continue."]
         return [f"It waits to be completed{which}."]
 
     def _taken_up(self, run: RunRow) -> str:

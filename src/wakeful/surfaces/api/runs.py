@@ -217,7 +217,7 @@ async def retry_run(scheduler: Sched, _: Editor, rights: Allowed, run_id: Ref, k
     operation_id="approve_run",
     response_model=RunOut,
     status_code=202,
-    responses={**answers(404, 409), 202: {"description": "the run that goes on", "headers": _LOCATION}},
+    responses={**answers(404, 409), 202: {"description": "the run that continues", "headers": _LOCATION}},
     summary="Approve a run that waits for approval",
 )
 async def approve_run(
@@ -278,7 +278,7 @@ async def reporter(
         200: {"description": "the run has ended"},
         202: {"description": "kept until the run waits for it", "model": Completed},
     },
-    summary="Report how work that goes on elsewhere has ended",
+    summary="Report how work that continues elsewhere has ended",
 )
 async def complete_run(
     scheduler: Sched, said: Annotated[Reporter, Depends(reporter)], run_id: Ref, given: Completion

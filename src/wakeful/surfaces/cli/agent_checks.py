@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from wakeful.child_processes import TookTooLong, run_to_end
 from wakeful.domains.agents.runners.calling import environment, looked_up
+from wakeful.domains.agents.runners.presets.preset import Preset
 from wakeful.domains.agents.runners.spec import command_form, form_of, preset_of
 from wakeful.domains.command.launch import obstacles
 from wakeful.domains.command.spec import CommandSpec
@@ -49,13 +51,14 @@ def _problems(agents: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str
             found += [(name, text[0].lower() + text[1:].rstrip("."), f"install it, or {remedy}") for text in problems]
             continue
         preset = preset_of(runner)
-        if preset is None or preset.logged_in is None or _has_key(runner):
+        if preset is None or preset.logged_in is None or _has_key(preset, runner):
             continue
         if preset.logged_in not in logged_out:
             logged_out[preset.logged_in] = _is_logged_out(preset.logged_in, runner)
         if logged_out[preset.logged_in]:
-            text = f"{preset.logged_in[0]} is not logged in (checked with {' '.join(preset.logged_in)})"
-            found.append((name, text, f"log in with {preset.logged_in[0]}, or pass its key by runner.env"))
+            program, keys = preset.logged_in[0], ", ".join(_keys(preset))
+            text = f"{program} is not logged in (checked with {' '.join(preset.logged_in)})"
+            found.append((name, text, f"log in with {program}, or set one of {keys} in env_file"))
     return found
 
 
@@ -67,9 +70,15 @@ def _cannot_start(runner: Mapping[str, Any]) -> list[str]:
     return obstacles(CommandSpec(form.start, cwd=form.cwd), None)
 
 
-def _has_key(runner: Mapping[str, Any]) -> bool:
-    """Whether the tool works without a login."""
-    return any(item.partition("=")[0].endswith(("_KEY", "_TOKEN")) for item in runner.get("env", ()))
+def _has_key(preset: Preset, runner: Mapping[str, Any]) -> bool:
+    """Whether the tool is given a key, and works without a login."""
+    own = any(item.partition("=")[0].endswith(("_KEY", "_TOKEN")) for item in runner.get("env", ()))
+    return own or any(os.environ.get(name) for name in _keys(preset))
+
+
+def _keys(preset: Preset) -> list[str]:
+    """The variables that are passed on to the tool, each enough to do without a login."""
+    return [name for name in preset.login_keys if name in preset.passes]
 
 
 def _is_logged_out(argv: tuple[str, ...], runner: Mapping[str, Any]) -> bool:

@@ -125,7 +125,7 @@ def approve(ctx: typer.Context, *, ref: Ref, note: Note = None, as_json: Json = 
     elif again.id == run.id:  # it asked whether its job may run at all
         say(f"{plain(run.job)} is approved, and starts {plain(schedule)}")
     else:
-        say(f"{again.id} goes on where {run.id} of {plain(run.job)} asked")
+        say(f"{again.id} continues where {run.id} of {plain(run.job)} asked")
     if not served:
         say_note(f"No server is running on {place}: nothing fires until one does (wakeful serve).")
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 KEYS = (callbacks.KEY, run_tokens.KEY)  # with which tokens are made; no copy has those of a running server
 NEW_KEYS = (
     "The restored store has new keys: tokens of runs and callback addresses that were given out before the backup are "
-    "not valid here. Work that goes on elsewhere cannot report to it."
+    "not valid here. Work that continues elsewhere cannot report to it."
 )
 
 File = Annotated[str, typer.Argument(metavar="FILE", help="The backup, a file.", show_default=False)]

@@ -14,10 +14,11 @@ from wakeful.console.opening import now_ms
 from wakeful.console.output import say
 from wakeful.console.store_location import nearest_config, place_beside
 from wakeful.console.tables import Json, print_json
+from wakeful.domains.agents.schedule_options import TRANSIENT
 from wakeful.errors import SchedulerError
 from wakeful.spelling import did_you_mean
 from wakeful.surfaces.cli.app import SERVER, app
-from wakeful.surfaces.cli.job_warnings import COMMAND, crowded_retries, obstacles
+from wakeful.surfaces.cli.job_warnings import COMMAND, left_out, obstacles
 from wakeful.triggers import After
 
 if TYPE_CHECKING:
@@ -97,8 +98,10 @@ def _warnings(loaded: Loaded) -> Iterator[tuple[str, str]]:
         if entry.new.kind == COMMAND:
             for sentence in obstacles(COMMAND, entry.new.payload, None):
                 yield entry.new.name, sentence
-        if entry.new.kind != "agent" and (note := crowded_retries(entry.new.trigger, entry.new.options)) is not None:
-            yield entry.new.name, f"it {note}."
+        options = dict(entry.new.options)
+        if options.get("retry") == TRANSIENT:
+            del options["retry"]  # what agents have that say nothing
+        yield from ((entry.new.name, f"it {note}.") for note in left_out(entry.new.trigger, options))
 
 
 def _missing(loaded: Loaded) -> Iterator[tuple[str, str]]:

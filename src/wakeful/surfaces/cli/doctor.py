@@ -22,6 +22,7 @@ from wakeful.kernel.engine.alerts import alert_rules
 from wakeful.kernel.rules.alerting import closer_look
 from wakeful.kernel.rules.holding import Hold, hold_of, hold_words
 from wakeful.kernel.views.orphans import orphans
+from wakeful.references import adopt
 from wakeful.store.jobs import JobFilter
 from wakeful.surfaces.cli.app import SERVER, app
 from wakeful.surfaces.cli.approval import question_of, questions
@@ -110,7 +111,15 @@ def _print(checks: list[Check]) -> None:
 
 def examine(place: StoreLocation, now: int) -> list[Check]:
     """Every check, in the order in which one needs the other."""
-    checks = [_python(), _zones(now), *configuration_of(place)]
+    try:
+        return _examine(place, now)
+    finally:
+        adopt({})
+
+
+def _examine(place: StoreLocation, now: int) -> list[Check]:
+    settings = configuration_of(place)
+    checks = [_python(), _zones(now), *settings.checks]
     if not place.exists:
         checks += [
             folder_of(place),
@@ -136,7 +145,7 @@ def examine(place: StoreLocation, now: int) -> list[Check]:
         *_approvals(inside),
         *_jobs(inside),
         *_alerts(inside),
-        *_notified(inside),
+        *_notified(inside, settings.notified),
     ]
 
 
@@ -351,15 +360,16 @@ def _alerts(inside: Inside) -> list[Check]:
     ]
 
 
-def _notified(inside: Inside) -> list[Check]:
-    """Whether anybody hears of failures; no fault, but easily forgotten."""
+def _notified(inside: Inside, written: str | None) -> list[Check]:
+    """Whether failures are sent to anyone; no fault, but easily forgotten. `written`: what the file here says."""
     if not inside.jobs:
         return []
-    found = (
-        "alerts are sent to nobody: set alerts.to in wakeful.yaml (docs/alerts.md)"
-        if inside.notified is None
-        else f"alerts are sent to {inside.notified}"
-    )
+    if inside.notified is not None:
+        found = f"alerts are sent to {inside.notified}"
+    elif written is not None:
+        found = f"alerts are sent to {written} once a server has read wakeful.yaml"
+    else:
+        found = "alerts are not sent to anyone: set alerts.to in wakeful.yaml (docs/alerts.md)"
     return [Check("messages", ok=True, found=found)]
 
 

@@ -22,22 +22,32 @@ class Check(NamedTuple):
     do: str | None = None  # what helps where something is wrong
 
 
-def configuration_of(place: StoreLocation) -> list[Check]:
-    """Whether a server could start with the file that it would read here."""
+class Settings(NamedTuple):
+    """The file that a server would read here."""
+
+    checks: list[Check]  # whether it could start with it
+    notified: str | None = None  # where the file says that alerts are sent
+
+
+def configuration_of(place: StoreLocation) -> Settings:
+    """Whether a server could start with the file that it would read here; what its env_file sets is taken over."""
     from wakeful.config.loading import load
     from wakeful.config.reading import ConfigError
+    from wakeful.references import adopt, own_environment
 
     found = place.config or nearest_config(Path.cwd())
     if found is None:
-        return []
+        return Settings([])
     try:
-        load(found)
+        loaded = load(found, own_environment())
     except ConfigError as error:
         first = error.faults[0]
         line = f", line {first.line}" if first.line is not None else ""
         said = f"{found} has {count(len(error.faults), 'mistake')}{line}: {first.message}"
-        return [Check("settings", ok=False, found=said, do=f"wakeful check {found} lists all; mend them")]
-    return [Check("settings", ok=True, found=str(found))]
+        return Settings([Check("settings", ok=False, found=said, do=f"wakeful check {found} lists all; correct them")])
+    adopt(loaded.env_file)
+    rules = loaded.config.alerts.rules()  # type: ignore[attr-defined]  # of a domain
+    return Settings([Check("settings", ok=True, found=str(found))], rules.to)
 
 
 def folder_of(place: StoreLocation) -> Check:

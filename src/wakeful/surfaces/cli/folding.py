@@ -51,6 +51,5 @@ async def unfolded(read: Callable[[int, str | None], Awaitable[Sequence[Run]]], 
 
 
 def folded_note(folded: int, what: str, why: str) -> str:
-    """What is not shown, and how it is."""
-    are = "is" if folded == 1 else "are"
-    return f"{count(folded, what)} {why} {are} not shown: use --all."
+    """How many are not shown, and how to see them."""
+    return f"{count(folded, what)} {why} not shown: use --all."

@@ -27,17 +27,15 @@ def warnings_about(job: Job, missing: Collection[str]) -> list[str]:
     found = []
     if (before := predecessor(job)) in missing:
         found.append(f"There is no job {before!r} yet: {job.name} does not start until one of that name ends.")
-    if note := thinned_note(job.trigger):
-        found.append(f"{job.name} {note}.")
-    found += [f"{job.name} {note}." for note in [crowded_retries(job.trigger, job.options)] if note is not None]
+    found += [f"{job.name} {note}." for note in left_out(job.trigger, job.options)]
     return [*found, *warnings_about_work(job, Path.cwd())]
 
 
-def crowded_retries(trigger: Trigger, options: Mapping[str, Any]) -> str | None:
-    """What to say about retries that the schedule leaves no room for."""
-    if options.get("retry") is None:
-        return None
-    return crowded_note(trigger, read_options({"retry": options["retry"]}).retry_delays(trigger.type))
+def left_out(trigger: Trigger, options: Mapping[str, Any]) -> list[str]:
+    """What to say about starts that come too close, and about retries that the schedule leaves no room for."""
+    retry = options.get("retry")
+    delays = () if retry is None else read_options({"retry": retry}).retry_delays(trigger.type)
+    return [note for note in (thinned_note(trigger), crowded_note(trigger, delays)) if note]
 
 
 def warnings_about_work(job: Job, here: Path | None) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import shlex
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from datetime import tzinfo
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
@@ -21,8 +21,10 @@ from wakeful.console.output import Yes, ask_before, say
 from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
 from wakeful.domains import hidden_kinds
+from wakeful.domains.agents.naming import AGENT
 from wakeful.kernel.model.job import job_views
 from wakeful.kernel.rules.holding import hold_of, hold_words
+from wakeful.kernel.rules.option_reading import write_duration
 from wakeful.kernel.views.cut_off import CUT_OFF
 from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.surfaces.cli.app import JOBS, app
@@ -143,7 +145,7 @@ async def _print_jobs(
     if shown and (hold := hold_of(await scheduler.read(lambda tx: tx.nodes.held()))) is not None:
         say_note(f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all.")
     if folded:
-        say_note(folded_note(folded, "job", "that agents have to be woken"))
+        say_note(folded_note(folded, "wake job", "of agents"))
     if shown == most:
         more = await scheduler.read(lambda tx: tx.jobs.count(wanted)) - shown
         if more > 0:
@@ -261,14 +263,7 @@ def _in_full(job: Job) -> str:
 def _facts(job: Job, now: int, current: Run | None, zone: tzinfo, monitor: Facts, *, cut_off: bool) -> Facts:
     verb = "is" if monitor else "runs"
     facts: Facts = [("name", job.name), ("id", job.id), (verb, _in_full(job)), *monitor]
-    if job.kind == COMMAND:
-        facts += [("command", shlex.join(job.payload["argv"]))]
-        rest = {key: value for key, value in job.payload.items() if key != "argv"}
-        facts += [(key, value if isinstance(value, str) else _text(value)) for key, value in rest.items()]
-    elif job.kind == HTTP:
-        facts += [(key, _text(value)) for key, value in request_facts(job.payload)]
-    elif not monitor:
-        facts += [("kind", job.kind), ("payload", json.dumps(job.payload, ensure_ascii=False))]
+    facts += [] if monitor else _work_of(job)
     facts += [("option", f"{key}: {_text(value)}") for key, value in job.options.items()]
     facts += [("status", Cell(f"{CUT_OFF}: its server has ended", "red") if cut_off else _status(job))]
     if current is not None and current.unstoppable is not None:
@@ -292,6 +287,33 @@ def _facts(job: Job, now: int, current: Run | None, zone: tzinfo, monitor: Facts
         facts += [("missed", count(job.missed, "scheduled time"))]
     facts += [("note", note) for note in job.notes]
     return [*facts, ("made by", f"{job.source}{f' for {job.owner}' if job.owner else ''}, revision {job.revision}")]
+
+
+def _work_of(job: Job) -> Facts:
+    """What the job does."""
+    if job.kind == COMMAND:
+        rest = {key: value for key, value in job.payload.items() if key != "argv"}
+        return [("command", shlex.join(job.payload["argv"])), *((key, _text(value)) for key, value in rest.items())]
+    if job.kind == HTTP:
+        return [(key, _text(value)) for key, value in request_facts(job.payload)]
+    if job.kind == AGENT:
+        return [("kind", job.kind), *_asked(job.payload)]
+    return [("kind", job.kind), ("payload", json.dumps(job.payload, ensure_ascii=False))]
+
+
+def _asked(payload: Mapping[str, Any]) -> Facts:
+    """What an agent is asked, and how, one line for each part."""
+    facts: Facts = []
+    for key, value in payload.items():
+        if isinstance(value, dict):
+            parts = {name: write_duration(part) if name == "timeout" else part for name, part in value.items()}
+            text = ", ".join(
+                f"{name}: {part if isinstance(part, str) else _text(part)}" for name, part in parts.items()
+            )
+            facts.append((key, text))
+        elif key != "does":
+            facts.append((key, _text(value)))
+    return facts
 
 
 def _times_run(job: Job, now: int, zone: tzinfo) -> list[tuple[str, str | Cell]]:

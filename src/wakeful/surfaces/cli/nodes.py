@@ -73,9 +73,10 @@ def _nothing_runs(place: StoreLocation, found: Sequence[Node]) -> str:
 
 
 def latest(found: Sequence[Node]) -> list[Node]:
-    """Of each name the last, and all that are still here."""
-    last = {node.name: node.id for node in found}
-    return [node for node in found if node.id == last[node.name] or (node.stopped_at is None and node.state != "dead")]
+    """Of each name the last, and all that are still here; of those that a `wakeful run` was, only the latter."""
+    last = {node.name: node.id for node in found if not node.name.startswith(RUN_NODE)}
+    here = {node.id for node in found if node.stopped_at is None and node.state != "dead"}
+    return [node for node in found if node.id in here or node.id == last.get(node.name)]
 
 
 def node_rows(found: Sequence[Node], now: int) -> tuple[list[Column], list[list[str | Cell]]]:

@@ -209,7 +209,7 @@ async def _follow(scheduler: Scheduler, run: Run, *, follow: bool) -> None:
         state = (
             f"is {run.status}"
             if served
-            else f"was {run.status} when its server ended; the next one records what became of it"
+            else f"was {run.status} when its server ended; the next one records how it ended"
         )
         say_note(f"{run.id} {state}{'' if follow or not served else '; -f follows it'}.")
     elif run.outcome not in WELL:

@@ -306,7 +306,7 @@ def _say_served(scheduler: Scheduler, settings: ServerSettings, file: Path | Non
     log.info("serving %s, process %s; press Ctrl-C to stop", scheduler.url, os.getpid())
     if file is not None:
         log.info("configuration: %s", file)
-    lost = "no valid token is stored beside it: create one with wakeful token create NAME --role admin"
+    lost = "no valid token is stored with it: create one with wakeful token create NAME --role admin"
     where = f"the admin token is in {token_file}" if token_file is not None else lost
     log.info("listening on %s; %s", settings.url, where)
     if not settings.is_local:

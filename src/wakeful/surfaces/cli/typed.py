@@ -111,6 +111,17 @@ def _delays(option: str, text: str, _: Terms) -> list[str]:
     return [duration(option, part.strip()) for part in text.split(",")]
 
 
+def _kept(option: str, text: str, terms: Terms) -> dict[str, Any]:
+    """`7d`, `100`, or both as `7d,100`."""
+    found = dict[str, Any]()
+    for part in (one.strip() for one in text.split(",")):
+        key = "runs" if part.isdigit() else "age"
+        if key in found or not part[:1].isdigit():
+            raise WrongUse(f"{option} {text!r} is not how long or how many: write 7d, 100, or 7d,100.")
+        found[key] = _whole(option, part, terms) if key == "runs" else duration(option, part)
+    return found
+
+
 def _lane(option: str, text: str, terms: Terms) -> tuple[str, int]:
     key, found, capacity = text.rpartition("=")
     if not found or not key:
@@ -195,6 +206,7 @@ FORMS: Mapping[str, Callable[[str, str, Terms], Any]] = {
     "catch_up": _catch_up,
     "retry": _retry,
     "lane": _lane,
+    "kept": _kept,
     "path": _path,
     "pair": _pair,
     "header": _header,

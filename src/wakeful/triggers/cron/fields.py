@@ -167,7 +167,7 @@ def _value(text: str, field: Field, part: str, low: int | None = None) -> int:
             return value
         raise _Wrong(field, part, f"is out of range: use {_choices(field)}")
     if text == "?":
-        raise _Wrong(field, part, "is not understood: ? may only stand alone, for a day")
+        raise _Wrong(field, part, "is not understood: ? can only be used alone, for a day")
     raise _Wrong(field, part, f"is not understood: use {_choices(field)}")
 
 

@@ -241,7 +241,7 @@ def _printed(said: Moment, zone_name: str | None) -> int:
     own = said.day.date if said.day else None
     day, since = said.utc or (None, 0)
     if own is None:
-        raise InvalidTrigger("has a time in UTC beside a day that is no date.", "when")
+        raise InvalidTrigger("combines a time in UTC with a day that is not a date.", "when")
     ms = _since(day or own, since)
     if zone_name is not None:
         shown = from_ms(ms).astimezone(_place(zone_name)).replace(tzinfo=None)

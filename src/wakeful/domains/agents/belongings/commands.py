@@ -15,7 +15,7 @@ from wakeful.domains.agents import work as items
 from wakeful.domains.agents.belongings import moving
 from wakeful.scheduler import Scheduler
 
-app = typer.Typer(help="Add work items for agents, and see what became of them.")
+app = typer.Typer(help="Add work items for agents, and see their status.")
 
 Item = Annotated[str, typer.Argument(metavar="ID", help="A work item's id.", show_default=False)]
 

@@ -143,7 +143,7 @@ def _start(tx: Transaction, context: Context, message: Message, jobs: list[JobDe
             touch(tx, context, message.connector, message.sender, json.loads(job.payload)["agent"])
             received.taken.append(found)
             if pair[1].paused and not found.is_duplicate:
-                answer_waiting(tx, context, job, f"{job.name} is paused until somebody resumes it")
+                answer_waiting(tx, context, job, f"{job.name} is paused until a person resumes it")
     return received
 
 

@@ -14,6 +14,7 @@ from wakeful.domains.agents.runners.presets import NEW_SESSION, OPTIONS, PRESETS
 from wakeful.errors import InvalidJob, InvalidSetting
 from wakeful.patterns import Pattern
 from wakeful.references import VARIABLE
+from wakeful.spelling import did_you_mean
 
 DEFAULT_TIMEOUT_MS = 30 * 60_000
 FORMS = ("preset", "start", "url", "python")
@@ -122,7 +123,8 @@ def preset_of(runner: Mapping[str, Any]) -> Preset | None:
     if name is None:
         return None
     if name not in PRESETS:
-        raise InvalidJob(f"There is no preset {name!r:.60}: there are {', '.join(PRESETS)}.")
+        hint = did_you_mean(str(name), PRESETS, f"There are {', '.join(PRESETS)}.")
+        raise InvalidJob(f"There is no preset {name!r:.60}.{hint}")
     return PRESETS[name]
 
 

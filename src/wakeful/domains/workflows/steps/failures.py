@@ -6,9 +6,9 @@ from wakeful.domains.workflows.failures import LogicError
 
 
 class StepFailed(Exception):
-    """A step has failed. A handler may catch it and go on, for example to undo what earlier steps did.
+    """A step has failed. A handler may catch it and continue, for example to undo what earlier steps did.
 
-    Once it goes on with another step, the failure is on record: later attempts raise it again, and do not repeat the
+    Once it continues with another step, the failure is on record: later attempts raise it again, and do not repeat the
     step. Uncaught, it ends the attempt, and the next one does the step again. `step` is the name of the step and
     `error_type` the class of the error, which is also the `__cause__` in the attempt in which it was raised.
     """

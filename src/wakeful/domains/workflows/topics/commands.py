@@ -269,7 +269,7 @@ def replay(
     if event_id is None:
         done({"events": made}, f"{count(len(made), 'event')} replayed", as_json=as_json)
     elif made == [event_id]:
-        done({"event": event_id, "events": made}, f"{event_id} goes on", as_json=as_json)
+        done({"event": event_id, "events": made}, f"{event_id} continues", as_json=as_json)
     else:
         done({"event": event_id, "events": made}, f"{event_id} is published again as {made[0]}", as_json=as_json)
 

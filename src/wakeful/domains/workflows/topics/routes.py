@@ -181,7 +181,7 @@ async def skip_event(scheduler: Sched, caller: Operator, name: Name, event_id: E
     operation_id="replay_parked",
     response_model=ReplayedOut,
     responses=answers(404, 409),
-    summary="Let all parked events go on",
+    summary="Continue all parked events",
 )
 async def replay_parked(scheduler: Sched, caller: Operator, name: Name, given: ReplayIn | None = None) -> Response:
     wanted = given if given is not None else ReplayIn()
@@ -199,7 +199,7 @@ async def replay_parked(scheduler: Sched, caller: Operator, name: Name, given: R
     status_code=201,
     response_model=AgainOut,
     responses=answers(404, 409),
-    summary="Publish a consumed event again, as a new one; let a parked one go on",
+    summary="Publish a consumed event again, as a new one; continue a parked one",
 )
 async def replay_event(
     scheduler: Sched, caller: Operator, name: Name, event_id: EventId, given: ReplayIn | None = None

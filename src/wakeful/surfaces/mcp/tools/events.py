@@ -71,7 +71,7 @@ async def ask_approval(ctx: ToolContext, given: Given) -> Answer:
             "status": "asked_when_you_end",
             "run": ids.run_text(run_id),
             "note": "End your turn now, without doing what you asked about. The run waits for a person. Approved, you "
-            "are called again in this session and told so; rejected, the run is cancelled.",
+            "are called again in this session with the approval; rejected, the run is cancelled.",
         }
 
     return await ctx.scheduler.transact(work)
@@ -85,7 +85,7 @@ TOOLS = (
         publish_event,
         {
             "agent": text("The agent that gets the event.", most=64),
-            "text": text("What it is told.", most=LONGEST_EVENT),
+            "text": text("The text of the event.", most=LONGEST_EVENT),
             "context_key": text("Replaces an earlier event of yours with this key that still waits.", most=200),
             "workflow": text("The workflow.", most=200),
             "topic": text("Its topic.", most=200),
@@ -96,7 +96,7 @@ TOOLS = (
     ),
     Tool(
         "ask_approval",
-        "Ask a person before you go on. For agents in their runs: end your turn after this call.",
+        "Ask a person before you continue. For agents in their runs: end your turn after this call.",
         ask_approval,
         {
             "question": text("What the person is to approve.", most=LONGEST_QUESTION),

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 WORK = ("prompt", "command", "url")
 LONGEST_PROMPT = 20_000
-WAITS = "A person is asked to approve it. Nothing starts before that; go on with something else."
+WAITS = "A person is asked to approve it. Nothing starts before that; continue with something else."
 ERROR_SPAN = "24h"
 
 
@@ -179,7 +179,7 @@ TOOLS = (
         remind_me,
         {
             "when": text("One time in words, or 2026-12-24 18:00."),
-            "text": text("What you are told then.", most=LONGEST_PROMPT),
+            "text": text("The prompt that you get then.", most=LONGEST_PROMPT),
         },
         SCHEDULE,
         ("when", "text"),

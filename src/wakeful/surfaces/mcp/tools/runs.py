@@ -87,7 +87,7 @@ TOOLS = (
     Tool("cancel_run", "Cancel a run.", cancel_run, {"run": _RUN}, RUN, ("run",), destroys=True),
     Tool(
         "get_run",
-        "Show a run: how it stands, its output and its error.",
+        "Show a run: its status, its output and its error.",
         get_run,
         {"run": _RUN, "output_limit": whole("How many characters of the output to show.", 0, 100_000)},
         RUN,
