@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import sys
 import threading
 
 import pytest
@@ -166,6 +167,26 @@ def test_without_retry_only_what_may_pass_is_tried_again():
         shop.test.advance("1h")
         assert shop.statuses()["c"] == "parked"
         assert shop.test.parked()[-1]["tries"] == 5
+
+
+def test_a_step_that_calls_exit_has_failed_like_one_that_raises_an_error():
+    workflow, calls = Workflow("shop"), []
+
+    def pay(amount):
+        calls.append(amount)
+        if len(calls) == 1:
+            sys.exit(1)
+
+    @workflow.on("orders", retry=["10s"], on_failure="park")
+    async def ship(ctx, event):
+        await ctx.step("pay", pay, event.payload)
+
+    with WorkflowTest(workflow) as test:
+        test.publish("orders", 17)
+        assert test.runs()[-1]["steps"][0]["status"] == "failed"
+        test.advance("1m")
+        assert calls == [17, 17]
+        assert test.events("orders")[0]["status"] == "consumed"
 
 
 @pytest.mark.promise("X32")

@@ -14,7 +14,7 @@ from wakeful.clock import sleep
 from wakeful.demo.fleet import INBOX
 from wakeful.demo.moved_clock import MovedClock
 from wakeful.demo.phone import PHONE
-from wakeful.demo.place import Place
+from wakeful.demo.place import DemoFolder
 from wakeful.domains.delivery.tables import Wanted
 from wakeful.domains.delivery.views import delivery_number, get_delivery, list_deliveries
 from wakeful.errors import NotFound, SchedulerError, SchedulerShutdownError
@@ -38,7 +38,7 @@ WAITS = ("pending", "sending", "unknown")
 class Tricks:
     """The three of them, on one server."""
 
-    def __init__(self, scheduler: Scheduler, place: Place, clock: MovedClock) -> None:
+    def __init__(self, scheduler: Scheduler, place: DemoFolder, clock: MovedClock) -> None:
         self._scheduler = scheduler
         self._place = place
         self._clock = clock

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from wakeful.clock import sleep
 from wakeful.domains.workflows.approving import PHASE, PREPARED, VERSION, fingerprint
 from wakeful.domains.workflows.authoring import Applied, NotApplied, Unknown, check_name
 from wakeful.domains.workflows.calling import said
@@ -133,7 +134,7 @@ class StepContext(HandlerContext):
             return json.loads(known.value) if known.value is not None else None
         if known is not None and known.status == FAILED and known.caught:
             raise StepFailed(name, known.error or "", known.error_type)
-        self._refuse_changed(name)
+        await self._refuse_changed(wanted)
         if known is not None and (known.status != FAILED or (reconcile is not None and not known.sure)):
             happened = await self._find_out(wanted, known, reconcile)
             if happened is not None:
@@ -234,13 +235,19 @@ class StepContext(HandlerContext):
             )
         self.asked.append(name)
 
-    def _refuse_changed(self, name: str) -> None:
+    async def _refuse_changed(self, wanted: Wanted) -> None:
         """Other code recorded steps that this code does not have: doing another one could do the same once more."""
-        missing = self.attempt.missing_steps([one for one in self.known if one not in self.asked])
+        missing = self._missing()
+        if missing and wanted.caller is not self._root:
+            await sleep(0)  # those beside it are called for at the same time
+            missing = self._missing()
         if missing:
-            error = RemovedStep(missing[0], new=name)
+            error = RemovedStep(missing[0], new=wanted.name)
             self.failure = self.failure or (error, "handler")
             raise error
+
+    def _missing(self) -> list[str]:
+        return self.attempt.missing_steps(self.unasked())
 
     def unasked(self) -> list[str]:
         """The steps on record that the function has not called for."""
@@ -270,7 +277,7 @@ class StepContext(HandlerContext):
         except asyncio.CancelledError:
             self._note_cut(step, "it was cancelled before it had ended", reconciles=reconciles)
             raise
-        except Exception as error:  # noqa: BLE001 - it is on record, and the handler may catch it
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is on record, and the handler may catch it
             await self._note_failure(step, error, wanted.caller)
         try:
             text = as_json(value, f"What the step {wanted.name!r} returns")
@@ -285,7 +292,7 @@ class StepContext(HandlerContext):
         doubtful = any(one.status in ("running", UNCERTAIN) for one in self.known.values())
         await self.attempt.end_step(ended, doubtful=doubtful)
 
-    async def _note_failure(self, step: StepRow, error: Exception, caller: asyncio.Task[Any] | None) -> NoReturn:
+    async def _note_failure(self, step: StepRow, error: BaseException, caller: asyncio.Task[Any] | None) -> NoReturn:
         """The step is over, and has failed."""
         if any(isinstance(leaf, ApprovalNeeded) for leaf in leaves(error)):
             sure = True
@@ -319,7 +326,7 @@ class StepContext(HandlerContext):
         verdict: Any = Unknown()
         try:
             verdict = await self._within(RECONCILE_LIMIT_MS, reconcile, *wanted.args, **wanted.kwargs)
-        except Exception as error:  # noqa: BLE001 - what it does not find out, it may find out later
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - what it does not find out, it may find out later
             why = f"{why}; reconcile failed: {said(error)}"
             self.log.warning("reconcile of the step %s failed: %s", wanted.name, said(error))
         if verdict is NotApplied or isinstance(verdict, NotApplied):
