@@ -91,7 +91,9 @@ def test_the_agents_that_the_token_may_see_are_listed_as_a_table(terminal, serve
 def test_a_run_that_would_wait_for_a_woken_agent_is_refused_before_it_wakes_it(terminal, server):
     found = terminal.ask("agent", "wake", "b", "--wait")
     assert (found.code, found.out, server.requests) == (4, "", [])
-    assert found.err == "Error: --wait needs the store, and under WAKEFUL_TOKEN wakeful asks the server: leave it out.\n"
+    assert (
+        found.err == "Error: --wait needs the store, and under WAKEFUL_TOKEN wakeful asks the server: leave it out.\n"
+    )
 
 
 @pytest.mark.parametrize(("status", "code"), [(400, 2), (401, 4), (403, 4), (404, 3), (409, 4), (422, 2), (500, 1)])
