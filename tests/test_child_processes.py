@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from wakeful import child_processes
-from wakeful.child_processes import Listed, TookTooLong, clean_environment, run_beside, run_to_end
+from wakeful.child_processes import EnvironmentList, TookTooLong, clean_environment, run_beside, run_to_end
 
 PYTHON = [sys.executable, "-I", "-c"]
 SHOWS = "import json, os; print(json.dumps(dict(os.environ)))"
@@ -32,7 +32,7 @@ def test_a_clean_environment_has_ordinary_variables_and_what_is_listed(monkeypat
     monkeypatch.setattr(
         os, "environ", {"PATH": "/bin", "LC_TIME": "C", "DB_PASSWORD": "x", "KEY": "k", "LD_PRELOAD": "y"}
     )
-    listed = Listed.read(["KEY", "MODE=a=b", "GONE", "PATH=/opt"])
+    listed = EnvironmentList.read(["KEY", "MODE=a=b", "GONE", "PATH=/opt"])
     assert listed.environment() == {"PATH": "/opt", "LC_TIME": "C", "KEY": "k", "MODE": "a=b"}
     assert clean_environment() == {"PATH": "/bin", "LC_TIME": "C"}
 
@@ -40,7 +40,7 @@ def test_a_clean_environment_has_ordinary_variables_and_what_is_listed(monkeypat
 @pytest.mark.parametrize("item", ["", "=x", "A B", "1A", "A\0=1", "A=\0", 7])
 def test_what_is_no_variable_is_refused(item):
     with pytest.raises(ValueError, match="must"):
-        Listed.read([item])
+        EnvironmentList.read([item])
 
 
 @BOTH

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wakeful.clock import EARLIEST_MS, SharedClock, SystemClock, VirtualClock, block, sleep
+from wakeful.clock import EARLIEST_MS, ManualClock, SharedClock, SystemClock, block, sleep
 from wakeful.errors import SchedulerError
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -73,7 +73,7 @@ def test_sleeping_lets_others_run_and_blocking_holds_only_its_own_thread():
 
 
 def test_a_virtual_clock_stands_still_until_it_is_moved():
-    clock = VirtualClock()
+    clock = ManualClock()
     assert (clock.now(), clock.now(), clock.boot()) == (START_MS, START_MS, clock.boot())
 
 
@@ -81,16 +81,16 @@ def test_a_virtual_clock_stands_still_until_it_is_moved():
     "start", [START, START.astimezone(timezone(timedelta(hours=5, minutes=45))), datetime(1999, 1, 1, tzinfo=UTC)]
 )
 def test_it_begins_at_the_given_time(start):
-    assert VirtualClock(start).now() == start.timestamp() * 1000
+    assert ManualClock(start).now() == start.timestamp() * 1000
 
 
 def test_it_does_not_guess_a_time_zone():
     with pytest.raises(SchedulerError, match="give it a time zone"):
-        VirtualClock(datetime(2026, 1, 1))  # noqa: DTZ001 - the mistake itself
+        ManualClock(datetime(2026, 1, 1))  # noqa: DTZ001 - the mistake itself
 
 
 def test_time_that_passes_passes_for_wall_and_boot_time():
-    clock = VirtualClock()
+    clock = ManualClock()
     boot, monotonic = clock.boot(), clock.monotonic()
     clock.elapse(90.5)
     assert clock.now() == START_MS + 90_500
@@ -101,7 +101,7 @@ def test_time_that_passes_passes_for_wall_and_boot_time():
 @pytest.mark.promise("H2")
 @pytest.mark.parametrize("step", [timedelta(days=1), timedelta(days=-1), timedelta(milliseconds=-1), timedelta(0)])
 def test_a_step_moves_the_wall_clock_alone(step):
-    clock = VirtualClock()
+    clock = ManualClock()
     boot, monotonic = clock.boot(), clock.monotonic()
     clock.step(step)
     assert clock.now() == START_MS + step.total_seconds() * 1000
@@ -109,7 +109,7 @@ def test_a_step_moves_the_wall_clock_alone(step):
 
 
 def test_the_time_until_a_moment_shrinks_with_time_and_with_steps():
-    clock = VirtualClock()
+    clock = ManualClock()
     assert clock.until(START_MS + 1500) == 1.5
     clock.elapse(1)
     assert clock.until(START_MS + 1500) == 0.5
@@ -119,7 +119,7 @@ def test_the_time_until_a_moment_shrinks_with_time_and_with_steps():
 
 @given(st.lists(st.one_of(st.floats(0, 10**6), st.timedeltas(timedelta(days=-400), timedelta(days=400))), max_size=30))
 def test_boot_time_never_goes_back_and_wall_time_is_the_sum_of_what_happened(moves):
-    clock = VirtualClock()
+    clock = ManualClock()
     wall, boot = 0, clock.boot()
     for move in moves:
         if isinstance(move, timedelta):
@@ -135,7 +135,7 @@ def test_boot_time_never_goes_back_and_wall_time_is_the_sum_of_what_happened(mov
 
 @given(st.lists(st.integers(1, 999), max_size=50))
 def test_microseconds_add_up(parts):
-    clock = VirtualClock()
+    clock = ManualClock()
     for part in parts:
         clock.elapse(part / 1_000_000)
     assert clock.now() == START_MS + sum(parts) // 1000
@@ -145,7 +145,7 @@ def test_microseconds_add_up(parts):
 
 
 def test_a_shared_clock_shows_its_own_time_until_it_is_set():
-    own = VirtualClock()
+    own = ManualClock()
     assert SharedClock(own).now() == own.now()
     assert SharedClock(own).until(own.now() + 1500) == 1.5
 
@@ -155,7 +155,7 @@ def test_a_shared_clock_shows_its_own_time_until_it_is_set():
     tellings=st.lists(st.tuples(st.integers(0, 10**7), st.integers(0, 10**6), st.integers(0, 10**6)), min_size=1),
 )
 def test_a_shared_clock_is_never_ahead_of_the_database_and_behind_by_the_quickest_answer_at_most(wrong, tellings):
-    own = VirtualClock()
+    own = ManualClock()
     shared, quickest = SharedClock(own), None
     for pause, there, back in tellings:
         own.elapse(pause / 1_000_000)
@@ -170,7 +170,7 @@ def test_a_shared_clock_is_never_ahead_of_the_database_and_behind_by_the_quickes
 
 
 def test_a_shared_clock_follows_a_database_whose_clock_was_set():
-    own = VirtualClock()
+    own = ManualClock()
     shared = SharedClock(own)
     for moved in (0, 86_400_000_000, -86_400_000_000):
         shared.hear(own.boot_us(), own.boot_us() + 10**15 + moved, own.boot_us())

@@ -21,7 +21,7 @@ from wakeful.domains.delivery.tables import DeliveryFilter
 from wakeful.domains.delivery.views import list_deliveries
 from wakeful.errors import ThreadsBusy
 from wakeful.surfaces.cli.doctor import examine
-from wakeful.threads import Room, left_behind
+from wakeful.threads import LimitedThreadPool, left_behind
 
 
 class Gate:
@@ -52,7 +52,7 @@ def test_a_call_has_the_context_of_its_caller_and_its_answer_or_error_is_theirs(
 
     async def main():
         known.set(7)
-        room = Room("tests")
+        room = LimitedThreadPool("tests")
         assert await room.call(known.get) == 7
         with pytest.raises(ZeroDivisionError):
             await room.call(lambda: 1 // 0)
@@ -67,7 +67,7 @@ def test_calls_that_are_given_up_are_counted_until_they_return_and_take_no_threa
     gate, changes = Gate(), []
 
     async def main():
-        stuck, other = Room("stuck", 2), Room("other", 2)
+        stuck, other = LimitedThreadPool("stuck", 2), LimitedThreadPool("other", 2)
         unwatch = threads.watch(lambda: changes.append(left_behind()))
         for number in range(2):
             await give_up(await gate.begins(stuck))
@@ -88,7 +88,7 @@ def test_what_no_thread_has_begun_is_not_done_once_it_is_given_up():
     gate, done = Gate(), []
 
     async def main():
-        room = Room("queue", 1)
+        room = LimitedThreadPool("queue", 1)
         first = await gate.begins(room)
         second = asyncio.ensure_future(room.call(done.append, 1))
         await clocks.sleep(0)
@@ -103,12 +103,12 @@ def test_what_no_thread_has_begun_is_not_done_once_it_is_given_up():
 
 def test_a_process_ends_beside_a_thread_that_never_does():
     code = (
-        "import asyncio, threading\nfrom wakeful.threads import Room\n"
+        "import asyncio, threading\nfrom wakeful.threads import LimitedThreadPool\n"
         "async def main():\n"
         "    loop = asyncio.get_running_loop()\n"
-        "    loop.set_default_executor(Room('rest'))\n"
+        "    loop.set_default_executor(LimitedThreadPool('rest'))\n"
         "    loop.run_in_executor(None, threading.Event().wait)\n"
-        "    Room('own').submit(threading.Event().wait)\n"
+        "    LimitedThreadPool('own').submit(threading.Event().wait)\n"
         "asyncio.run(main())\nprint('ended')\n"
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)

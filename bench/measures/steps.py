@@ -14,7 +14,7 @@ from bench.figures import Run
 from bench.measures import Column, Entry, Plan, Table, interleave
 from bench.server import Server, running
 from wakeful import Scheduler, Workflow
-from wakeful.domains.workflows.publishing import Message, publish
+from wakeful.domains.workflows.publishing import NewEvent, publish
 
 BATCH = 1_000
 PATIENCE_S = 3_600.0
@@ -62,7 +62,7 @@ def through(url: str, count: int, keys: int, places: int) -> Run:
             await scheduler.stop()
             for first in range(0, count, BATCH):
                 messages = [
-                    Message("events", f"e{number}", json.dumps({"key": number % keys, "number": number}))
+                    NewEvent("events", f"e{number}", json.dumps({"key": number % keys, "number": number}))
                     for number in range(first, min(first + BATCH, count))
                 ]
                 await scheduler.transact(lambda tx, context, given=messages: publish(tx, context, "shop", given))

@@ -13,7 +13,7 @@ from bench.figures import Run
 from bench.measures import Column, Entry, Plan, Table, interleave, steps
 from bench.server import Server, running
 from wakeful import Prepared, Scheduler, Workflow
-from wakeful.domains.workflows.publishing import Message, publish
+from wakeful.domains.workflows.publishing import NewEvent, publish
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,7 +55,7 @@ class Flow:
 
 async def _fill(scheduler: Scheduler, name: str, count: int, prefix: str = "e") -> None:
     for first in range(0, count, BATCH):
-        messages = [Message("events", f"{prefix}{first + n}", "{}") for n in range(min(BATCH, count - first))]
+        messages = [NewEvent("events", f"{prefix}{first + n}", "{}") for n in range(min(BATCH, count - first))]
         await scheduler.transact(lambda tx, context, messages=messages: publish(tx, context, name, messages))
 
 

@@ -54,14 +54,14 @@ def listed_variable(item: Any) -> str:
     return item
 
 
-class Listed(NamedTuple):
+class EnvironmentList(NamedTuple):
     """A list of `NAME` and `NAME=value`, as files have it: the names that are passed on, and what is set."""
 
     passed: tuple[str, ...]
     given: dict[str, str]
 
     @classmethod
-    def read(cls, items: Sequence[str]) -> Listed:
+    def read(cls, items: Sequence[str]) -> EnvironmentList:
         """What the list says; ValueError for an item that says nothing."""
         items = [listed_variable(item) for item in items]
         given = {name: text for name, sign, text in (item.partition("=") for item in items) if sign}

@@ -52,7 +52,7 @@ class SystemClock:
         return wall_ms / 1000 - time.time()
 
 
-class VirtualClock:
+class ManualClock:
     """A clock that moves only when it is moved; `step` changes the wall clock alone, as a person would."""
 
     def __init__(self, start: datetime | None = None) -> None:

@@ -26,7 +26,7 @@ from wakeful.kernel.kinds import AnyHandler
 from wakeful.kernel.views.bus import Bus
 from wakeful.scheduler import Scheduler as AsyncScheduler
 from wakeful.scheduler.loop_thread import NOT_OPEN, OWN_LOOP, LoopThread, Work
-from wakeful.scheduler.without_await import Agents, Connectors, Workflows, documented
+from wakeful.scheduler.without_await import SyncAgents, SyncConnectors, SyncWorkflows, documented
 
 __all__ = ["Scheduler"]
 
@@ -172,19 +172,19 @@ class Scheduler:
         return self._scheduler.events
 
     @property
-    def agents(self) -> Agents:
+    def agents(self) -> SyncAgents:
         """Agents: apply, request_wake, add_event, get, list, pause, resume, reset_session."""
-        return Agents(self._scheduler.agents, self._loop_thread())
+        return SyncAgents(self._scheduler.agents, self._loop_thread())
 
     @property
-    def connectors(self) -> Connectors:
+    def connectors(self) -> SyncConnectors:
         """Where messages go: register, touch."""
-        return Connectors(self._scheduler.connectors, self._ask, self._loop_thread())
+        return SyncConnectors(self._scheduler.connectors, self._ask, self._loop_thread())
 
     @property
-    def workflows(self) -> Workflows:
+    def workflows(self) -> SyncWorkflows:
         """Workflows: the methods of `scheduler.workflows`, without `await`."""
-        return Workflows(self._scheduler.workflows, self._loop_thread())
+        return SyncWorkflows(self._scheduler.workflows, self._loop_thread())
 
     def add_workflow(self, workflow: Any) -> None:
         """Let this scheduler run a `Workflow`. It is stored when the scheduler starts, or at once where it runs."""

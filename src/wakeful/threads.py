@@ -27,7 +27,7 @@ LIMIT = 16
 _LOCK = threading.Lock()
 _LEFT: Counter[str] = Counter()  # by room: calls that were given up and have not returned
 _WATCHERS: list[Callable[[], None]] = []
-_ROOMS: dict[str, Room] = {}
+_ROOMS: dict[str, LimitedThreadPool] = {}
 
 
 def left_behind() -> dict[str, int]:
@@ -48,15 +48,15 @@ def watch(watcher: Callable[[], None]) -> Callable[[], None]:
     return unwatch
 
 
-def room(name: str, limit: int = LIMIT) -> Room:
+def room(name: str, limit: int = LIMIT) -> LimitedThreadPool:
     """The room of that name, the same every time."""
     with _LOCK:
         if name not in _ROOMS:
-            _ROOMS[name] = Room(name, limit)
+            _ROOMS[name] = LimitedThreadPool(name, limit)
         return _ROOMS[name]
 
 
-class Room(ThreadPoolExecutor):
+class LimitedThreadPool(ThreadPoolExecutor):
     """At most `limit` threads for one purpose. Of this class because asyncio takes no other as a loop's default."""
 
     def __init__(self, name: str, limit: int = LIMIT) -> None:

@@ -15,7 +15,7 @@ from wakeful.triggers.durations import interval_ms
 T = TypeVar("T")
 
 
-class VirtualClock(clocks.VirtualClock):
+class VirtualClock(clocks.ManualClock):
     """A clock for tests; with `run`, time passes by itself whenever everybody waits."""
 
     async def sleep(self, interval: str | float | timedelta) -> None:
@@ -29,7 +29,7 @@ class VirtualClock(clocks.VirtualClock):
 class _JumpingSelector(selectors.BaseSelector):
     """Waiting for nothing takes no time: the clock jumps to the moment the loop wants to wake up."""
 
-    def __init__(self, clock: clocks.VirtualClock) -> None:
+    def __init__(self, clock: clocks.ManualClock) -> None:
         self._clock = clock
         self._map: dict[Any, selectors.SelectorKey] = {}
 
@@ -58,7 +58,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     runs_inline = True  # what is for threads
 
-    def __init__(self, clock: clocks.VirtualClock) -> None:
+    def __init__(self, clock: clocks.ManualClock) -> None:
         self._virtual = clock
         self._settling = 0
         super().__init__(_JumpingSelector(clock))
@@ -117,7 +117,7 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         raise SchedulerError(message)
 
 
-def run(main: Coroutine[Any, Any, T], clock: clocks.VirtualClock | None = None) -> T:
+def run(main: Coroutine[Any, Any, T], clock: clocks.ManualClock | None = None) -> T:
     """Run a coroutine to its end in virtual time."""
     chosen = clock if clock is not None else VirtualClock()
     with asyncio.Runner(loop_factory=lambda: VirtualLoop(chosen)) as runner:

@@ -11,14 +11,20 @@ import tomllib
 from pathlib import Path
 from typing import NamedTuple
 
-from wakeful.domains.agents.runners.judging import Call, Moment, judge
+from wakeful.domains.agents.runners.judging import CallTime, EndedCall, judge
 from wakeful.domains.agents.runners.output import OutputReader
 from wakeful.domains.agents.runners.presets import PRESETS
 from wakeful.domains.agents.runners.turn import Answered
 
 FOLDER = Path(__file__).parent / "recordings"
 NOW = 1_794_830_400_000  # 2026-11-16T12:00:00Z, when they were made
-OUTCOMES = {"Answered": "answered", "Limited": "limited", "Gone": "gone", "Overloaded": "overloaded", "Wrong": "wrong"}
+OUTCOMES = {
+    "Answered": "answered",
+    "Limited": "limited",
+    "Gone": "gone",
+    "Overloaded": "overloaded",
+    "CallFailed": "wrong",
+}
 
 
 class Recording(NamedTuple):
@@ -68,12 +74,12 @@ def made_of(recording, now=NOW):
     said = recording.stderr.strip().splitlines()
     error = f"exited with code {recording.code}{f': {said[-1]}' if said else ''}" if recording.code else None
     error = "stopped after its limit of 60 s" if recording.stopped else error
-    call = Call(
+    call = EndedCall(
         recording.code, recording.stdout, recording.stderr, printed,
         is_text=preset.output.format == "text", resumed=recording.resumed, error=error,
         timed_out=recording.stopped,
     )  # fmt: skip
-    ending = judge(call, preset.signs, Moment(now))
+    ending = judge(call, preset.signs, CallTime(now))
     reply = getattr(ending, "reply", None)
     row = {
         "outcome": "timeout" if getattr(ending, "outcome", None) == "timeout" else OUTCOMES[type(ending).__name__],

@@ -10,7 +10,7 @@ from tests.kernel.scene import START
 from wakeful.config.loading import load
 from wakeful.config.reading import ConfigError
 from wakeful.domains.agents.budgets.affording import never_affordable, too_much, uncounted
-from wakeful.domains.agents.budgets.rules import Caps, Limits
+from wakeful.domains.agents.budgets.rules import BudgetLimits, Caps
 from wakeful.domains.agents.runners.spec import command_form, reports_cost
 from wakeful.errors import InvalidJob
 from wakeful.surfaces.cli.checking import budget_notes
@@ -97,7 +97,7 @@ def test_an_agent_that_a_budget_in_money_does_not_reach_is_named(notes):
 
 
 def test_nothing_is_said_where_there_are_no_agents():
-    assert list(too_much([], Limits(Caps(0, 0), "UTC"), NOW)) == list(uncounted([])) == []
+    assert list(too_much([], BudgetLimits(Caps(0, 0), "UTC"), NOW)) == list(uncounted([])) == []
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from wakeful.domains.agents.answers import (
-    Answer,
     Busy,
     Done,
-    Failed,
     GoesOn,
     NoSession,
+    RequestRejected,
+    ServerResponse,
     Unwell,
     read_answer,
     read_status,
@@ -25,48 +25,54 @@ BASE = "http://sessions.example:8080/v1"
 @pytest.mark.parametrize(
     ("answer", "decision"),
     [
-        (Answer(200, {"reply": "hi"}), Done({"reply": "hi"})),
-        (Answer(200, "plain text"), Done("plain text")),
-        (Answer(200, None), Done(None)),
-        (Answer(204, None), Done(None)),
-        (Answer(200, {"status": "completed", "output": 1}), Done({"status": "completed", "output": 1})),
-        (Answer(200, {"status": "ok"}), Done({"status": "ok"})),
-        (Answer(200, ["a", "list"]), Done(["a", "list"])),
-        (Answer(200, {"status": "completed", "statusUrl": "/s/1"}), Done({"status": "completed", "statusUrl": "/s/1"})),
-        (Answer(202, None), GoesOn(None, "the session server says accepted")),
-        (Answer(202, None, "/s/1"), GoesOn("/s/1", "the session server says accepted")),
-        (Answer(202, {"status": "queued"}), GoesOn(None, "the session server says queued")),
-        (Answer(200, {"status": "Accepted"}), GoesOn(None, "the session server says accepted")),
-        (Answer(200, {"status": "running", "statusUrl": "/s/2"}), GoesOn("/s/2", "the session server says running")),
-        (Answer(200, {"status": "pending"}, "/s/3"), GoesOn("/s/3", "the session server says pending")),
-        (Answer(200, {"statusUrl": "/s/4"}), GoesOn("/s/4", "the session server says accepted")),
-        (Answer(200, {"status": "failed", "error": "too long"}), Failed("too long")),
-        (Answer(200, {"status": "error", "error": {"message": "no model"}}), Failed("no model")),
-        (Answer(202, {"status": "cancelled"}), Failed("the session says cancelled")),
-        (Answer(404, {"error": "gone"}), NoSession("the session server answered 404: gone")),
-        (Answer(409, {"error": "busy"}), Busy("the session server answered 409: busy")),
-        (Answer(500, {"detail": "resume failed"}), Unwell("the session server answered 500: resume failed")),
-        (Answer(502, "<html>"), Unwell("the session server answered 502: <html>")),
-        (Answer(503, None), Unwell("the session server answered 503")),
-        (Answer(429, None), Unwell("the session server answered 429")),
-        (Answer(408, None), Unwell("the session server answered 408")),
-        (Answer(problem="connection refused"), Unwell("connection refused")),
-        (Answer(problem="too long", lasting=True), Failed("too long")),
-        (Answer(400, {"message": "bad"}), Failed("the session server answered 400: bad")),
-        (Answer(401, None), Failed("the session server answered 401")),
-        (Answer(403, None), Failed("the session server answered 403")),
-        (Answer(410, None), Failed("the session server answered 410")),
-        (Answer(422, {"error": ""}), Failed("the session server answered 422")),
+        (ServerResponse(200, {"reply": "hi"}), Done({"reply": "hi"})),
+        (ServerResponse(200, "plain text"), Done("plain text")),
+        (ServerResponse(200, None), Done(None)),
+        (ServerResponse(204, None), Done(None)),
+        (ServerResponse(200, {"status": "completed", "output": 1}), Done({"status": "completed", "output": 1})),
+        (ServerResponse(200, {"status": "ok"}), Done({"status": "ok"})),
+        (ServerResponse(200, ["a", "list"]), Done(["a", "list"])),
         (
-            Answer(302, None, "http://evil.example/"),
-            Failed(
+            ServerResponse(200, {"status": "completed", "statusUrl": "/s/1"}),
+            Done({"status": "completed", "statusUrl": "/s/1"}),
+        ),
+        (ServerResponse(202, None), GoesOn(None, "the session server says accepted")),
+        (ServerResponse(202, None, "/s/1"), GoesOn("/s/1", "the session server says accepted")),
+        (ServerResponse(202, {"status": "queued"}), GoesOn(None, "the session server says queued")),
+        (ServerResponse(200, {"status": "Accepted"}), GoesOn(None, "the session server says accepted")),
+        (
+            ServerResponse(200, {"status": "running", "statusUrl": "/s/2"}),
+            GoesOn("/s/2", "the session server says running"),
+        ),
+        (ServerResponse(200, {"status": "pending"}, "/s/3"), GoesOn("/s/3", "the session server says pending")),
+        (ServerResponse(200, {"statusUrl": "/s/4"}), GoesOn("/s/4", "the session server says accepted")),
+        (ServerResponse(200, {"status": "failed", "error": "too long"}), RequestRejected("too long")),
+        (ServerResponse(200, {"status": "error", "error": {"message": "no model"}}), RequestRejected("no model")),
+        (ServerResponse(202, {"status": "cancelled"}), RequestRejected("the session says cancelled")),
+        (ServerResponse(404, {"error": "gone"}), NoSession("the session server answered 404: gone")),
+        (ServerResponse(409, {"error": "busy"}), Busy("the session server answered 409: busy")),
+        (ServerResponse(500, {"detail": "resume failed"}), Unwell("the session server answered 500: resume failed")),
+        (ServerResponse(502, "<html>"), Unwell("the session server answered 502: <html>")),
+        (ServerResponse(503, None), Unwell("the session server answered 503")),
+        (ServerResponse(429, None), Unwell("the session server answered 429")),
+        (ServerResponse(408, None), Unwell("the session server answered 408")),
+        (ServerResponse(problem="connection refused"), Unwell("connection refused")),
+        (ServerResponse(problem="too long", lasting=True), RequestRejected("too long")),
+        (ServerResponse(400, {"message": "bad"}), RequestRejected("the session server answered 400: bad")),
+        (ServerResponse(401, None), RequestRejected("the session server answered 401")),
+        (ServerResponse(403, None), RequestRejected("the session server answered 403")),
+        (ServerResponse(410, None), RequestRejected("the session server answered 410")),
+        (ServerResponse(422, {"error": ""}), RequestRejected("the session server answered 422")),
+        (
+            ServerResponse(302, None, "http://evil.example/"),
+            RequestRejected(
                 "the session server sends us elsewhere to http://evil.example/, which is refused: "
                 "set server.sessions.url to it"
             ),
         ),
         (
-            Answer(304, None),
-            Failed("the session server sends us elsewhere, which is refused: set server.sessions.url to it"),
+            ServerResponse(304, None),
+            RequestRejected("the session server sends us elsewhere, which is refused: set server.sessions.url to it"),
         ),
     ],
 )
@@ -78,20 +84,20 @@ def test_what_the_answer_to_a_message_means(answer, decision):
 @pytest.mark.parametrize(
     ("answer", "found"),
     [
-        (Answer(200, {"status": "completed", "output": {"n": 1}}), Done({"n": 1})),
-        (Answer(200, {"status": "DONE", "result": "text"}), Done("text")),
-        (Answer(200, {"status": "success"}), Done({"status": "success"})),
-        (Answer(200, {"status": "failed", "error": "tool failed"}), Failed("tool failed")),
-        (Answer(200, {"status": "cancelled"}), Failed("the session says cancelled")),
-        (Answer(200, {"status": "running"}), None),
-        (Answer(200, {"status": "a word we do not know"}), None),
-        (Answer(200, {}), None),
-        (Answer(200, "done"), None),
-        (Answer(202, {"status": "completed"}), None),
-        (Answer(404, None), None),
-        (Answer(500, {"status": "failed"}), None),
-        (Answer(302, None, "/elsewhere"), None),
-        (Answer(problem="no answer"), None),
+        (ServerResponse(200, {"status": "completed", "output": {"n": 1}}), Done({"n": 1})),
+        (ServerResponse(200, {"status": "DONE", "result": "text"}), Done("text")),
+        (ServerResponse(200, {"status": "success"}), Done({"status": "success"})),
+        (ServerResponse(200, {"status": "failed", "error": "tool failed"}), RequestRejected("tool failed")),
+        (ServerResponse(200, {"status": "cancelled"}), RequestRejected("the session says cancelled")),
+        (ServerResponse(200, {"status": "running"}), None),
+        (ServerResponse(200, {"status": "a word we do not know"}), None),
+        (ServerResponse(200, {}), None),
+        (ServerResponse(200, "done"), None),
+        (ServerResponse(202, {"status": "completed"}), None),
+        (ServerResponse(404, None), None),
+        (ServerResponse(500, {"status": "failed"}), None),
+        (ServerResponse(302, None, "/elsewhere"), None),
+        (ServerResponse(problem="no answer"), None),
     ],
 )
 def test_only_what_says_that_it_is_over_is_over(answer, found):
@@ -118,7 +124,7 @@ def test_only_what_says_that_it_is_over_is_over(answer, found):
     ],
 )
 def test_what_a_new_session_is_called(body, name):
-    assert session_id(Answer(201, body)) == name
+    assert session_id(ServerResponse(201, body)) == name
 
 
 @pytest.mark.promise("C10")
@@ -150,13 +156,13 @@ def test_a_status_address_lies_where_sessions_live(url, full):
 @pytest.mark.parametrize(
     ("answer", "decision"),
     [
-        (Answer(200, {"reply": "hello"}), GoesOn(None, "the session server says accepted")),
-        (Answer(200, None), GoesOn(None, "the session server says accepted")),
-        (Answer(201, "queued"), GoesOn(None, "the session server says accepted")),
-        (Answer(200, {"status": "whatever"}), GoesOn(None, "the session server says whatever")),
-        (Answer(200, {"status": "completed", "output": 1}), Done({"status": "completed", "output": 1})),
-        (Answer(200, {"status": "failed", "error": "no"}), Failed("no")),
-        (Answer(200, {"statusUrl": "/s/1"}), GoesOn("/s/1", "the session server says accepted")),
+        (ServerResponse(200, {"reply": "hello"}), GoesOn(None, "the session server says accepted")),
+        (ServerResponse(200, None), GoesOn(None, "the session server says accepted")),
+        (ServerResponse(201, "queued"), GoesOn(None, "the session server says accepted")),
+        (ServerResponse(200, {"status": "whatever"}), GoesOn(None, "the session server says whatever")),
+        (ServerResponse(200, {"status": "completed", "output": 1}), Done({"status": "completed", "output": 1})),
+        (ServerResponse(200, {"status": "failed", "error": "no"}), RequestRejected("no")),
+        (ServerResponse(200, {"statusUrl": "/s/1"}), GoesOn("/s/1", "the session server says accepted")),
     ],
 )
 def test_to_a_server_that_reports_an_answer_without_a_final_status_is_an_acceptance(answer, decision):

@@ -23,7 +23,7 @@ from wakeful.store.records import RunRow
 @virtual
 async def test_of_a_tool_that_counts_the_whole_session_only_what_is_new_counts(scene):
     payload = {"agent": "a", "runner": {"preset": "codex"}}
-    kept = kept_session.Kept(1, "a/wake", None)
+    kept = kept_session.StoredSession(1, "a/wake", None)
     async with scene.scheduler() as scheduler:
         active = RunRow.queued(1, job(1)[0], "manual", 0)._replace(status="active")
         await scheduler.transact(lambda tx, _: tx.runs.add([active]))

@@ -11,10 +11,10 @@ from tests.kernel.scene import virtual
 from wakeful import ids
 from wakeful.domains.agents import Reply, handler
 from wakeful.domains.agents.handler import AgentKind
-from wakeful.domains.agents.hops import Sender
-from wakeful.domains.agents.kept_session import Kept
+from wakeful.domains.agents.hops import RequestingAgent
+from wakeful.domains.agents.kept_session import StoredSession
 from wakeful.domains.agents.runners.presets import PRESETS
-from wakeful.domains.agents.runners.turn import Answered, Gone, Tool, Wrong
+from wakeful.domains.agents.runners.turn import Answered, CallFailed, Gone, ProgramInfo
 from wakeful.domains.agents.tables import AgentSession, AgentTables
 from wakeful.domains.agents.wakes import add_event
 from wakeful.domains.agents.work import NewItem, add_item
@@ -48,7 +48,7 @@ def answering(monkeypatch, *endings, session=None):
 @pytest.mark.promise("A5")
 @virtual
 async def test_a_session_that_is_gone_is_forgotten_though_the_new_one_fails(scene, agents, monkeypatch):
-    calls = answering(monkeypatch, Gone("no conversation found"), Wrong("broken"))
+    calls = answering(monkeypatch, Gone("no conversation found"), CallFailed("broken"))
     async with agents.scheduler_with({"a": agent(schedules=TICK)}) as scheduler:
         kept = AgentSession("a/tick", "a", "old", 0, scene.clock.now())
         await scheduler.transact(lambda tx, _: tx.of(AgentTables).keep_session(kept))
@@ -71,7 +71,7 @@ async def test_a_call_ends_when_the_session_it_named_is_stored(scene, agents, mo
         await scheduler.stop()
         await scheduler.transact(lambda tx, _: tx.runs.activate([tx.runs.get(number)._replace(status="active")]))
         before = asyncio.all_tasks()
-        await AgentKind(scheduler)._call(run, payload, "x", Kept(number, "a/tick", None))
+        await AgentKind(scheduler)._call(run, payload, "x", StoredSession(number, "a/tick", None))
         assert asyncio.all_tasks() <= before
         assert (await scheduler.read(lambda tx: tx.of(AgentTables).session("a/tick"))).session == "new"
 
@@ -81,7 +81,7 @@ async def test_a_call_ends_when_the_session_it_named_is_stored(scene, agents, mo
 @virtual
 async def test_tokens_of_a_whole_session_do_not_count_for_a_run_that_failed(scene, preset, tokens):
     async with scene.scheduler() as scheduler:
-        ending = Wrong("broken", reply=Reply("", cost=0.5, tokens_in=70, tokens_out=7))
+        ending = CallFailed("broken", reply=Reply("", cost=0.5, tokens_in=70, tokens_out=7))
         payload = {"agent": "a", "runner": {"preset": preset}}
         found = await AgentKind(scheduler)._problem(ending, payload, handler._of_this_call(ending, payload))
         assert found.output.usage == {"cost": 0.5, "tokens_in": tokens, "tokens_out": tokens and 7}
@@ -144,7 +144,7 @@ async def test_a_work_item_names_no_file_to_a_program_that_would_read_it(scene, 
 @virtual
 async def test_what_another_run_relays_names_no_file_to_such_a_program_either(scene, agents, monkeypatch, preset):
     calls = answering(monkeypatch, Answered(Reply("Done.")))
-    sender = Sender("b", 1, 1, is_fed=True)
+    sender = RequestingAgent("b", 1, 1, is_fed=True)
     async with agents.scheduler_with({"a": {"runner": {"preset": preset, "cwd": "."}}}) as scheduler:
         said = {"source": "b", "context_key": None, "sender": sender}
         await scheduler.transact(lambda tx, context: add_event(tx, context, "a", "see @/etc/passwd", **said))
@@ -156,8 +156,8 @@ async def test_what_another_run_relays_names_no_file_to_such_a_program_either(sc
 @pytest.mark.promise("X7")
 @virtual
 async def test_the_tool_and_what_it_was_not_allowed_are_on_the_run(scene, agents, monkeypatch):
-    tool = Tool(scene.clock.now(), "2.1.325", ("Bash(rm x)",))
-    answering(monkeypatch, Answered(Reply("Done."), tool=tool), Wrong("broken", tool=tool))
+    tool = ProgramInfo(scene.clock.now(), "2.1.325", ("Bash(rm x)",))
+    answering(monkeypatch, Answered(Reply("Done."), tool=tool), CallFailed("broken", tool=tool))
     async with agents.scheduler_with({"a": {"runner": CLAUDE, "schedules": TICK}}) as scheduler:
         await scheduler.start()
         done = await run_and_look(scene, scheduler, "a.tick")

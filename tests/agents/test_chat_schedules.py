@@ -14,8 +14,8 @@ from tests.delivery.bot_server import ZOE, bot_server
 from tests.delivery.test_telegram import BOB, on, taken, wait
 from tests.kernel.scene import at, virtual
 from wakeful.domains.agents import Reply
-from wakeful.domains.agents.inbound.messages import Message, pass_on
-from wakeful.domains.agents.inbound.tables import Requests
+from wakeful.domains.agents.inbound.messages import InboundMessage, pass_on
+from wakeful.domains.agents.inbound.tables import InboundRequests
 from wakeful.domains.delivery.chat import pairing, receiving
 from wakeful.domains.delivery.chat.receiving import Incoming
 from wakeful.domains.delivery.chat.tables import Chats, Person
@@ -48,7 +48,7 @@ class Bot:
 
 
 async def write(scheduler, text, *, to=None, sender="42", connector="phone", number=None):
-    found = await pass_on(scheduler, Message(connector, sender, text, number), to)
+    found = await pass_on(scheduler, InboundMessage(connector, sender, text, number), to)
     return [one._asdict() for one in found.taken]
 
 
@@ -319,7 +319,7 @@ async def test_a_pattern_that_an_older_version_stored_and_that_is_refused_now_ma
         await scheduler.agents.apply({"a": agent(schedules=schedules)})
         await scheduler.start()
         sql = "UPDATE jobs SET payload = replace(payload, 'XX', ?)"
-        await scheduler.transact(lambda tx, _: tx.of(Requests)._session.execute(sql, ("(?=a+)+",)))
+        await scheduler.transact(lambda tx, _: tx.of(InboundRequests)._session.execute(sql, ("(?=a+)+",)))
         await write(scheduler, "a" * 3999 + "!")
         await scene.sleep(5)
         assert [turn.schedule for turn in agents.turns] == ["rest"]

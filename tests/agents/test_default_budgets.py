@@ -10,7 +10,7 @@ import pytest
 from tests.agents.test_counted_costs import balance, charge
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
-from wakeful.domains.agents.budgets.rules import Caps, Limits, Spent
+from wakeful.domains.agents.budgets.rules import BudgetLimits, Caps, Spent
 from wakeful.domains.agents.budgets.spending import FACT, limits_of, why_over
 from wakeful.errors import InvalidSetting
 from wakeful.triggers.moments import to_ms
@@ -106,7 +106,7 @@ async def test_a_budget_that_an_earlier_version_stored_means_what_it_meant(scene
     async with agents.scheduler() as scheduler:
         await scheduler.transact(lambda tx, _: tx.facts.put({FACT: old}))
         found = await scheduler.read(limits_of)
-        assert found == Limits(Caps(100, 20_000_000), "UTC", None)
+        assert found == BudgetLimits(Caps(100, 20_000_000), "UTC", None)
 
 
 @pytest.mark.promise("X7")

@@ -10,7 +10,7 @@ import pytest
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
 from wakeful.domains.agents.sources.directory import DirectorySource
-from wakeful.domains.agents.sources.source import Held, InHand, Lost, Missing
+from wakeful.domains.agents.sources.source import InHand, ItemHeld, Lost, Missing
 from wakeful.domains.agents.work import get_item, list_items, retry_item
 from wakeful.kernel.rules.outcome import Defer
 from wakeful.triggers import from_ms
@@ -267,13 +267,13 @@ def test_a_claim_or_a_release_that_is_cut_off_leaves_the_file_to_its_owner_alone
     inbox.put("roof.md")
     ours, theirs = Noted("ours"), Noted("theirs")
     if step == "release":
-        assert isinstance(attempt(source.claim(ours.item, ours)), Held)
+        assert isinstance(attempt(source.claim(ours.item, ours)), ItemHeld)
         ours.notes = 0
     ours.cut = (1, when)
     assert attempt(getattr(source, step)(ours.item, ours)) == "cut"
     assert isinstance(attempt(source.claim(theirs.item, theirs)), Missing)  # another store does not get it
     ours.cut = None
-    assert isinstance(attempt(source.claim(ours.item, ours)), Held)
+    assert isinstance(attempt(source.claim(ours.item, ours)), ItemHeld)
     assert inbox.files == {"doing": ["roof.md"]}
     attempt(source.report(ours.item, "done", ""))
     assert inbox.files == {"done": ["roof.md"]}
@@ -297,7 +297,7 @@ def test_of_two_stores_that_share_a_directory_one_gets_the_file(inbox):
         return claims
 
     for pair in asyncio.run(race()):
-        assert sum(isinstance(one, Held) for one in pair) == 1
+        assert sum(isinstance(one, ItemHeld) for one in pair) == 1
 
 
 @pytest.mark.promise("D10")
@@ -305,7 +305,7 @@ def test_a_second_file_of_the_name_waits_while_the_first_is_worked_on(inbox):
     source = DirectorySource(str(inbox.path), inline=True)
     inbox.put("roof.md", "first")
     ours, theirs = Noted("ours"), Noted("theirs")
-    assert isinstance(attempt(source.claim(ours.item, ours)), Held)
+    assert isinstance(attempt(source.claim(ours.item, ours)), ItemHeld)
     inbox.put("roof.md", "second")
     assert isinstance(attempt(source.claim(theirs.item, theirs)), Lost)
     assert inbox.files == {"new": ["roof.md"], "doing": ["roof.md"]}

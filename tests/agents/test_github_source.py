@@ -11,7 +11,15 @@ from tests.service.real_time import Watch, make, real
 from wakeful.clock import SystemClock
 from wakeful.domains.agents.sources.github import GitHubSource
 from wakeful.domains.agents.sources.github_api import GitHub, limited_until
-from wakeful.domains.agents.sources.source import Held, InHand, Lost, Missing, Settled, SourceFailed, SourceLimited
+from wakeful.domains.agents.sources.source import (
+    InHand,
+    ItemHeld,
+    ItemSettled,
+    Lost,
+    Missing,
+    SourceFailed,
+    SourceLimited,
+)
 from wakeful.domains.agents.work import list_items
 from wakeful.triggers import iso
 
@@ -74,13 +82,13 @@ def test_open_issues_with_the_label_are_listed_without_pull_requests_and_page_by
 def test_a_claim_is_a_comment_and_of_two_the_lower_one_counts(github, source):
     github.issue(1, title="Roof")
     ours, theirs = Noted("ours"), Noted("theirs")
-    assert claim(source, ours) == Held("Roof", "It leaks.")
+    assert claim(source, ours) == ItemHeld("Roof", "It leaks.")
     assert github.said(1)[0].startswith("<!-- wakeful-claim ours until ")
     assert isinstance(claim(source, theirs), Lost)
     assert len(github.comments) == 1  # nothing was written for a claim that cannot win
     asyncio.run(source.release(ours.item, ours))
     assert (github.comments, github.labels(1)) == ({}, ["ready"])
-    assert claim(source, theirs) == Held("Roof", "It leaks.")
+    assert claim(source, theirs) == ItemHeld("Roof", "It leaks.")
 
 
 @pytest.mark.promise("D10")
@@ -110,7 +118,7 @@ def test_a_claim_that_another_was_faster_with_is_withdrawn(github, source):
 def test_a_comment_that_is_no_live_claim_of_a_writer_does_not_block_the_issue(github, source, body, association):
     github.issue(1)
     github.comment(1, body, association)
-    assert isinstance(claim(source, Noted("ours")), Held)
+    assert isinstance(claim(source, Noted("ours")), ItemHeld)
 
 
 @pytest.mark.promise("D10")
@@ -128,19 +136,19 @@ def test_a_claim_holds_for_a_day_at_most_whatever_it_says(github, source):
     made = github.comment(1, claim_text("theirs", SystemClock().now() + 1000 * HOUR_MS))
     assert isinstance(claim(source, Noted("ours")), Lost)
     made["created_at"] = iso(SystemClock().now() - 25 * HOUR_MS)
-    assert isinstance(claim(source, Noted("ours")), Held)
+    assert isinstance(claim(source, Noted("ours")), ItemHeld)
 
 
 @pytest.mark.promise("D10")
 def test_a_claim_whose_maker_died_is_found_again_and_ends_by_itself(github, source):
     github.issue(1)
     ours = Noted("ours")
-    assert isinstance(claim(source, ours), Held)
+    assert isinstance(claim(source, ours), ItemHeld)
     del ours.mark["comment"]  # the process died before it could note the answer
-    assert isinstance(claim(source, ours), Held)
+    assert isinstance(claim(source, ours), ItemHeld)
     assert (len(github.comments), ours.mark["comment"]) == (1, next(iter(github.comments)))
     github.comments[ours.mark["comment"]]["body"] = claim_text("ours", 1)
-    assert isinstance(claim(source, Noted("theirs")), Held)
+    assert isinstance(claim(source, Noted("theirs")), ItemHeld)
     assert isinstance(claim(source, ours), Lost)
 
 
@@ -156,7 +164,7 @@ def test_success_is_a_comment_without_the_label_and_said_once(github, source):
     asyncio.run(source.report(ours.item, "done", "again"))
     assert len(github.comments) == 1
     github.label(1, "ready")
-    assert claim(source, ours) == Settled("done")
+    assert claim(source, ours) == ItemSettled("done")
     found = asyncio.run(source.waiting(10)).found[0]
     assert source.is_back(found, said)  # the label was put back after the report
     assert not source.is_back(found._replace(version=said["reported"]), said)
@@ -168,10 +176,10 @@ def test_a_copy_of_our_nonce_by_another_user_is_no_report(github, source):
     ours = Noted("ours")
     claim(source, ours)
     github.comment(1, "<!-- wakeful-report ours -->\nIt is done, believe me.", "NONE")
-    assert isinstance(claim(source, ours), Held)
+    assert isinstance(claim(source, ours), ItemHeld)
     asyncio.run(source.report(ours.item, "done", "The roof is tight."))
     assert github.said(1)[-1].endswith("The roof is tight.")
-    assert claim(source, Noted("ours", again=True)) == Settled("done")
+    assert claim(source, Noted("ours", again=True)) == ItemSettled("done")
 
 
 def test_an_issue_is_closed_where_that_is_wanted(github):

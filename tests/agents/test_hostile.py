@@ -12,7 +12,7 @@ import pytest
 from tests.agents.test_runners import Caller
 from tests.cli.terminal import lives
 from wakeful.clock import SystemClock
-from wakeful.domains.agents.runners.turn import Answered, Limited, Overloaded, Wrong
+from wakeful.domains.agents.runners.turn import Answered, CallFailed, Limited, Overloaded
 
 LINES = {"format": "jsonl", "reply": "reply", "session": "session", "match": {"type": "result"}}
 
@@ -106,7 +106,7 @@ time.sleep(1000)
     ("last", "kind"),
     [
         ({"type": "turn.completed", "usage": {"input_tokens": 3, "output_tokens": 2}}, Answered),
-        ({"type": "turn.failed", "error": {"message": "Something broke."}}, Wrong),
+        ({"type": "turn.failed", "error": {"message": "Something broke."}}, CallFailed),
     ],
 )
 def test_a_tool_that_stays_after_its_last_word_is_ended_and_its_answer_counts(call, last, kind, monkeypatch):
@@ -170,7 +170,7 @@ def test_a_tool_that_waits_for_an_answer_gets_none_and_ends_with_its_time_limit(
 def test_what_a_tool_prints_decides_where_its_exit_code_lies(call, script, runner, ending):
     found = call(start=call.script(script), **runner)
     if isinstance(ending, str):
-        assert isinstance(found, Wrong)
+        assert isinstance(found, CallFailed)
         assert found.why.startswith(ending)
     else:
         assert isinstance(found, ending)
@@ -188,5 +188,5 @@ def test_output_that_is_made_to_be_hard_to_judge_is_judged_at_once(call, text, p
     (folder / preset).chmod(0o755)
     monkeypatch.setenv("PATH", f"{folder}:/usr/bin:/bin")
     began = SystemClock().boot()
-    assert isinstance(call(preset=preset), Wrong | Limited | Overloaded)
+    assert isinstance(call(preset=preset), CallFailed | Limited | Overloaded)
     assert SystemClock().boot() - began < 10_000

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from wakeful.domains.agents.runners.judging import Call, Moment, Signs, judge
+from wakeful.domains.agents.runners.judging import CallTime, EndedCall, Signs, judge
 from wakeful.domains.agents.runners.output import OutputReader
 from wakeful.domains.agents.runners.presets import PRESETS
 from wakeful.patterns import Pattern
@@ -33,8 +33,10 @@ def read(form, signs, stdout, stderr):
     reader.feed(stdout.encode())  # in small pieces in a server, as it is printed
     began = time.perf_counter()
     printed = reader.finish(stdout, stderr)
-    call = Call(1, stdout, stderr, printed, is_text=form.format == "text", resumed=True, error="exited with code 1")
-    return judge(call, signs, Moment(0)), time.perf_counter() - began
+    call = EndedCall(
+        1, stdout, stderr, printed, is_text=form.format == "text", resumed=True, error="exited with code 1"
+    )
+    return judge(call, signs, CallTime(0)), time.perf_counter() - began
 
 
 @pytest.mark.parametrize("name", PRESETS)

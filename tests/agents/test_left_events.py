@@ -7,7 +7,7 @@ import pytest
 from tests.agents.token_house import opened
 from tests.kernel.scene import virtual
 from wakeful.domains.agents.run_requests import MOST_LEFT
-from wakeful.domains.agents.waking import MOST_EVENTS, Event, surplus
+from wakeful.domains.agents.waking import MOST_EVENTS, WakeEvent, surplus
 from wakeful.kernel.actions import tokens
 
 pytestmark = pytest.mark.promise("X18")
@@ -110,7 +110,7 @@ async def test_one_run_leaves_only_so_many_events_with_whomever_it_leaves_them(s
 
 
 def event(number, sender=None, key=None):
-    return Event(number, "b", "x", None, key, 0, sender=sender)
+    return WakeEvent(number, "b", "x", None, key, 0, sender=sender)
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from tests.agents.test_directory_source import Inbox, Noted, working
 from tests.kernel.scene import at, virtual
 from wakeful.domains.agents.sources.directory import DirectorySource
-from wakeful.domains.agents.sources.source import Held, InHand, SourceFailed
+from wakeful.domains.agents.sources.source import InHand, ItemHeld, SourceFailed
 
 KEY = "-----BEGIN PRIVATE KEY-----"
 
@@ -80,7 +80,7 @@ def test_a_folder_that_becomes_a_link_between_two_steps_is_not_followed(inbox, p
         if step == "claim":
             swap("new")
         held = await source.claim(in_hand(ours), noted)
-        assert isinstance(held, Held)
+        assert isinstance(held, ItemHeld)
         swap("doing")
         if step == "release":
             await source.release(in_hand(ours), ours)
@@ -122,7 +122,7 @@ def test_no_descriptor_stays_open(inbox):
     before = len(list(Path("/dev/fd").iterdir()))
     ours = Noted("ours")
     asyncio.run(source.waiting(5))
-    assert isinstance(asyncio.run(source.claim(ours.item, ours)), Held)
+    assert isinstance(asyncio.run(source.claim(ours.item, ours)), ItemHeld)
     asyncio.run(source.report(ours.item, "done", ""))
     assert len(list(Path("/dev/fd").iterdir())) == before
 

@@ -11,7 +11,7 @@ from tests.agents.token_house import EVIL, House, opened
 from tests.kernel.scene import virtual
 from wakeful import ids
 from wakeful.domains.agents.belongings.moving import move_all
-from wakeful.domains.agents.inbound.messages import Message, pass_on
+from wakeful.domains.agents.inbound.messages import InboundMessage, pass_on
 from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.agents.work import NewItem, add_item, list_items
 from wakeful.triggers import After
@@ -93,7 +93,7 @@ async def test_items_and_messages_are_outside_text_as_webhooks_are(scene, agents
 
 
 async def wrote(scheduler, text):
-    message = Message("phone", "42", text, "1")
+    message = InboundMessage("phone", "42", text, "1")
     await pass_on(scheduler, message, "a")
 
 

@@ -17,7 +17,7 @@ from wakeful.domains.agents.runners.forms import OutputForm
 from wakeful.domains.agents.runners.plain_text import read_text
 from wakeful.domains.agents.runners.presets import NEW_SESSION, PRESETS
 from wakeful.domains.agents.runners.spec import command_form, reports_cost
-from wakeful.domains.agents.runners.turn import Answered, Gone, Wrong
+from wakeful.domains.agents.runners.turn import Answered, CallFailed, Gone
 from wakeful.errors import InvalidJob
 
 UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}")
@@ -71,7 +71,7 @@ def test_each_new_session_has_an_id_of_its_own(program):
 
 def test_the_session_that_a_program_begins_is_known_before_it_answers(program):
     goose = program("goose", "sys.exit('Authentication error: no')")
-    assert isinstance(goose.ask(), Wrong)
+    assert isinstance(goose.ask(), CallFailed)
     assert [goose.called()[0][goose.called()[0].index("-n") + 1]] == goose.sessions
 
 

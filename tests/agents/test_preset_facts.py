@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from wakeful.domains.agents.runners.judging import Call, Moment, judge
+from wakeful.domains.agents.runners.judging import CallTime, EndedCall, judge
 from wakeful.domains.agents.runners.output import OutputReader
 from wakeful.domains.agents.runners.presets import PRESETS
-from wakeful.domains.agents.runners.turn import Answered, Gone, Limited, Overloaded, Wrong
+from wakeful.domains.agents.runners.turn import Answered, CallFailed, Gone, Limited, Overloaded
 
 NOW = 1_786_000_000_000  # 2026-08-06 06:26:40 UTC
 RESULT = {"type": "result", "subtype": "success", "is_error": False, "session_id": "s1", "total_cost_usd": 0.08}
@@ -26,8 +26,8 @@ def ended(preset, lines=(), stderr="", code=0, *, resumed=False, timed_out=False
     said = stderr.strip().splitlines()
     error = f"exited with code {code}{f': {said[-1]}' if said else ''}" if code else None
     error = "stopped after its limit of 60 s" if timed_out else error
-    call = Call(code, stdout, stderr, printed, form.format == "text", resumed, error, timed_out)
-    return judge(call, signs, Moment(NOW))
+    call = EndedCall(code, stdout, stderr, printed, form.format == "text", resumed, error, timed_out)
+    return judge(call, signs, CallTime(NOW))
 
 
 def failed(text):
@@ -82,10 +82,10 @@ CASES = [
     ("claude", [failed("API Error: 500 Internal server error")], "", 1, Overloaded),
     ("claude", [failed("Request rejected (429)")], "", 1, Overloaded),
     ("claude", [failed("Credit balance is too low")], "", 1, Limited),
-    ("claude", [failed("Not logged in · Please run /login")], "", 0, Wrong),
-    ("claude", [{**RESULT, "subtype": "error_max_turns", "errors": ["Reached maximum turns (3)"]}], "", 1, Wrong),
-    ("claude", [], "error: unknown option '--x'", 1, Wrong),
-    ("claude", [], "", 0, Wrong),
+    ("claude", [failed("Not logged in · Please run /login")], "", 0, CallFailed),
+    ("claude", [{**RESULT, "subtype": "error_max_turns", "errors": ["Reached maximum turns (3)"]}], "", 1, CallFailed),
+    ("claude", [], "error: unknown option '--x'", 1, CallFailed),
+    ("claude", [], "", 0, CallFailed),
     ("claude", [{**RESULT, "result": "The docs say: you've hit your usage limit."}], "", 0, Answered),
     ("claude", [{**RESULT, "result": ""}], "", 0, Answered),
     # codex: a retry that goes on is no failure
@@ -98,8 +98,8 @@ CASES = [
     ("codex", turn_failed("We're currently experiencing high demand"), "", 1, Overloaded),
     ("codex", turn_failed("exceeded retry limit, last status: 429 Too Many Requests"), "", 1, Overloaded),
     ("codex", turn_failed("stream disconnected before completion"), "", 1, Overloaded),
-    ("codex", turn_failed("unexpected status 401 Unauthorized"), "", 1, Wrong),
-    ("codex", [{"type": "thread.started", "thread_id": "t1"}], "", 1, Wrong),  # interrupted
+    ("codex", turn_failed("unexpected status 401 Unauthorized"), "", 1, CallFailed),
+    ("codex", [{"type": "thread.started", "thread_id": "t1"}], "", 1, CallFailed),  # interrupted
     (
         "codex",
         [
@@ -115,46 +115,46 @@ CASES = [
     ("gemini", [], gemini("You have exhausted your daily quota on this model."), 173, Limited),
     ("gemini", [], gemini("Please retry in 12.3s"), 173, Limited),
     ("gemini", [], gemini("The model is overloaded. Please try again later."), 247, Overloaded),
-    ("gemini", [], gemini("Please set an Auth method"), 41, Wrong),
-    ("gemini", [], "", 0, Wrong),
+    ("gemini", [], gemini("Please set an Auth method"), 41, CallFailed),
+    ("gemini", [], "", 0, CallFailed),
     ("gemini", [{"session_id": "g", "response": "Quota exceeded is an error of ours."}], "", 0, Answered),
     # opencode: both shapes of an error, and silence
     ("opencode", [{"type": "error", "error": {"name": "E", "data": {"message": "Rate limit: x"}}}], "", 1, Limited),
     ("opencode", [{"type": "error", "error": {"type": "e", "message": "Overloaded"}}], "", 1, Overloaded),
-    ("opencode", [{"type": "error", "error": {"type": "e", "message": "bad key"}}], "", 0, Wrong),
-    ("opencode", [], "", 0, Wrong),
+    ("opencode", [{"type": "error", "error": {"type": "e", "message": "bad key"}}], "", 0, CallFailed),
+    ("opencode", [], "", 0, CallFailed),
     # cursor: a failure is on standard error alone
     ("cursor", [CURSOR], "", 0, Answered),
-    ("cursor", [{**CURSOR, "is_error": True, "result": "no"}], "", 0, Wrong),
+    ("cursor", [{**CURSOR, "is_error": True, "result": "no"}], "", 0, CallFailed),
     ("cursor", [], "You've hit your usage limit, will reset when your monthly cycle ends on 10/2/2026", 1, Limited),
     ("cursor", [], "ConnectError: [resource_exhausted] Error", 1, Overloaded),
-    ("cursor", [], "Error: Authentication required. Please run 'agent login' first", 1, Wrong),
+    ("cursor", [], "Error: Authentication required. Please run 'agent login' first", 1, CallFailed),
     # amp: results as of Claude Code, with the error in a field of its own
     ("amp", [*AMP, {"type": "result", "is_error": False, "result": "4.", "session_id": "T-1"}], "", 0, Answered),
-    ("amp", [*AMP, {"type": "result", "is_error": True, "error": "Permission denied for Bash"}], "", 1, Wrong),
+    ("amp", [*AMP, {"type": "result", "is_error": True, "error": "Permission denied for Bash"}], "", 1, CallFailed),
     ("amp", [*AMP, {"type": "result", "is_error": True, "error": "429 Too Many Requests"}], "", 1, Limited),
     ("amp", [], "Error: Insufficient credits. Add more at …", 1, Limited),
     ("amp", [], "Error: API request for getUserInfo failed: 503", 1, Overloaded),
-    ("amp", [], "Error: API request for getUserInfo failed: 404", 1, Wrong),
+    ("amp", [], "Error: API request for getUserInfo failed: 404", 1, CallFailed),
     # goose: an error of the model is its last message, and it ends well
     ("goose", [goose("Backup is fine.")], "", 0, Answered),
     ("goose", [goose(goose_error("Rate limit exceeded: slow down"))], "", 0, Limited),
     ("goose", [goose(f"I listen, and{goose_error('Server error: 502')}")], "", 0, Overloaded),
     ("goose", [goose(goose_error("Credits exhausted: top up"))], "", 0, Limited),
-    ("goose", [goose(goose_error("Authentication error: 401"))], "", 0, Wrong),
+    ("goose", [goose(goose_error("Authentication error: 401"))], "", 0, CallFailed),
     ("goose", [goose("I ran into this error: a rate limit.")], "", 0, Answered),
-    ("goose", [goose("half", status="error")], "", 1, Wrong),
+    ("goose", [goose("half", status="error")], "", 1, CallFailed),
     # ollama: plain text
     ("ollama", ["All is well."], "", 0, Answered),
-    ("ollama", ["You need to be signed in to Ollama to run Cloud models."], "", 0, Wrong),
+    ("ollama", ["You need to be signed in to Ollama to run Cloud models."], "", 0, CallFailed),
     ("ollama", [], "Error: could not connect to ollama server, run 'ollama serve' to start it", 1, Overloaded),
-    ("ollama", [], "Error: pull model manifest: file does not exist", 1, Wrong),
+    ("ollama", [], "Error: pull model manifest: file does not exist", 1, CallFailed),
     # copilot: a retry is no failure, and limits are worded in many ways
     ("copilot", [*copilot_fails(500), {"type": "assistant.message", "data": {"content": "Done."}}], "", 0, Answered),
     ("copilot", [copilot_error("Sorry, you've hit a rate limit. Please try again in 2 hours")], "", 1, Limited),
     ("copilot", [copilot_error("exceeded your 5 hour session limits. Please retry later")], "", 1, Limited),
     ("copilot", [copilot_error("You have no quota")], "", 1, Limited),
-    ("copilot", [copilot_error("something else")], "", 1, Wrong),
+    ("copilot", [copilot_error("something else")], "", 1, CallFailed),
 ]  # fmt: skip
 
 
@@ -180,7 +180,7 @@ GONE = [
 @pytest.mark.parametrize(("preset", "lines", "stderr", "code"), GONE)
 def test_a_session_is_gone_where_one_was_resumed_and_wrong_where_not(preset, lines, stderr, code):
     assert type(ended(preset, lines, stderr, code, resumed=True)) is Gone
-    assert type(ended(preset, lines, stderr, code)) is Wrong
+    assert type(ended(preset, lines, stderr, code)) is CallFailed
 
 
 @pytest.mark.parametrize("lines", [[ALLOWED, REJECTED], [REJECTED, ALLOWED]])
@@ -270,7 +270,7 @@ def test_the_words_of_an_error_say_what_it_is_where_no_field_does(preset, lines,
 )
 def test_a_session_that_has_become_too_long_is_gone(preset, lines):
     assert type(ended(preset, lines, code=1, resumed=True)) is Gone
-    assert type(ended(preset, lines, code=1)) is Wrong
+    assert type(ended(preset, lines, code=1)) is CallFailed
 
 
 def test_the_code_of_an_error_on_standard_error_says_what_it_is():

@@ -13,7 +13,7 @@ import pytest
 from wakeful.callables import beside
 from wakeful.domains.agents.runners.calling import call_agent
 from wakeful.domains.agents.runners.spec import command_form, takes_paths
-from wakeful.domains.agents.runners.turn import Answered, Gone, Limited, Overloaded, Surroundings, Turn, Wrong
+from wakeful.domains.agents.runners.turn import Answered, CallFailed, Gone, Limited, Overloaded, Surroundings, Turn
 from wakeful.domains.agents.runners.versions import installed_version
 from wakeful.errors import InvalidJob
 
@@ -123,7 +123,7 @@ def test_what_a_failed_tool_says_is_the_error(call):
 def test_an_empty_reply_is_an_answer_and_a_missing_result_is_an_error(call):
     assert call("EMPTY", preset="claude").reply.text == ""
     nothing = call("NOTHING", preset="claude")
-    assert isinstance(nothing, Wrong)
+    assert isinstance(nothing, CallFailed)
     assert nothing.why.startswith("it ended without a result")
 
 
@@ -210,7 +210,7 @@ def test_a_program_that_prints_much_is_bounded_and_its_result_is_found(call):
 def test_everything_that_a_program_printed_is_kept_also_after_a_failure(call):
     lines = "print('looking', flush=True); print('no credit left', file=sys.stderr); sys.exit(3)"
     ended = call(start=call.script(lines))
-    assert isinstance(ended, Wrong)
+    assert isinstance(ended, CallFailed)
     assert sorted(Path(ended.log_file).read_text().splitlines()) == ["[stderr] no credit left", "looking"]
     again = call(start=call.script("print('done')"))  # the same run calls its program again
     assert again.log_file == ended.log_file

@@ -97,7 +97,7 @@ async def test_a_run_that_was_taken_over_replaces_no_session_that_is_gone(scene)
 @pytest.mark.promise("X2", "C4")
 @virtual
 async def test_only_a_run_in_progress_forgets_a_session_that_it_did_not_find(scene, agents):
-    known, gone = AgentSession("a/tick", "a", "s", 1, 1), kept_session.Kept(1, "a/tick", None)
+    known, gone = AgentSession("a/tick", "a", "s", 1, 1), kept_session.StoredSession(1, "a/tick", None)
     async with agents.scheduler() as scheduler:
         row = RunRow.queued(1, job(1)[0], "manual", 0)
         await scheduler.transact(lambda tx, _: tx.runs.add([row]))

@@ -9,7 +9,7 @@ import json
 
 import pytest
 
-from wakeful.domains.agents.inbound.signatures import SCHEMES, TOLERANCE_MS, Given, key_of, scheme_of, verify
+from wakeful.domains.agents.inbound.signatures import SCHEMES, TOLERANCE_MS, SignedRequest, key_of, scheme_of, verify
 from wakeful.errors import InvalidSetting
 
 SW_SECRET = "whsec_d2FrZWZ1bC10ZXN0LXNlY3JldC0wMTIzNDU2Nzg5"  # noqa: S105 - a published vector
@@ -28,7 +28,7 @@ SLACK_BODY = (
 
 def given(body=b"", values=None, **headers):
     named = {name.replace("_", "-"): [value] if isinstance(value, str) else value for name, value in headers.items()}
-    return Given(named, body, lambda: values)
+    return SignedRequest(named, body, lambda: values)
 
 
 def checked(name, secrets, request, now=NOW):
@@ -194,10 +194,10 @@ def test_the_body_is_read_only_once_the_signature_is_right():
 
     scheme = SCHEMES["slack"]
     headers = {"x-slack-signature": ["v0=00"], "x-slack-request-timestamp": ["1700000000"]}
-    assert verify(scheme, [b"k"], Given(headers, b"{}", read), NOW) is None
+    assert verify(scheme, [b"k"], SignedRequest(headers, b"{}", read), NOW) is None
     headers["x-slack-signature"] = ["v0=" + hmac.new(b"k", b"v0:1700000000:{}", "sha256").hexdigest()]
     with pytest.raises(AssertionError, match="read"):
-        verify(scheme, [b"k"], Given(headers, b"{}", read), NOW)
+        verify(scheme, [b"k"], SignedRequest(headers, b"{}", read), NOW)
 
 
 @pytest.mark.parametrize("secret", ["", "  ", "whsec_", "whsec_***", "no base64 at all!", "MfKQ9r8GKYqrTwj"])

@@ -13,7 +13,7 @@ from tests.kernel.scene import at, virtual
 from wakeful.domains.agents.limits.holding import meet_limit
 from wakeful.domains.agents.sources import marking
 from wakeful.domains.agents.sources.directory import DirectorySource
-from wakeful.domains.agents.sources.source import Found, Listing
+from wakeful.domains.agents.sources.source import SourceItem, SourceListing
 from wakeful.domains.agents.sources.tables import SourceTables
 from wakeful.domains.agents.tables import AgentTables, KeptSession, Sessions, WorkItem
 from wakeful.domains.agents.work import item_text, next_for, retry_item
@@ -103,7 +103,7 @@ async def test_what_was_decided_is_noted_before_the_source_hears_of_it(scene, ag
 async def test_an_item_comes_back_once_its_source_has_heard_of_it(scene, agents, post, held, status):
     def work(tx, context):
         made = item(tx, context, status="done", source=post.source.key, mark='{"nonce": "n"}', held=held)
-        marking.bring_in(tx, context, post, Listing([Found("roof.md", "roof.md")], is_whole=True), 9)
+        marking.bring_in(tx, context, post, SourceListing([SourceItem("roof.md", "roof.md")], is_whole=True), 9)
         return tx.of(AgentTables).item(made.id).status
 
     assert await within(agents, work) == status
@@ -115,7 +115,7 @@ async def test_an_item_comes_back_once_its_source_has_heard_of_it(scene, agents,
 async def test_only_a_whole_listing_says_what_waits_no_more(scene, agents, post, is_whole, left):
     def work(tx, context):
         made = item(tx, context, source=post.source.key)
-        marking.bring_in(tx, context, post, Listing([], is_whole=is_whole), 9)
+        marking.bring_in(tx, context, post, SourceListing([], is_whole=is_whole), 9)
         return tx.of(AgentTables).item(made.id) is not None
 
     assert await within(agents, work) is left
@@ -137,7 +137,7 @@ async def test_a_run_that_claims_again_has_the_nonce_its_source_knows(scene, age
 async def test_a_source_does_not_change_an_item_of_the_queue_with_the_same_name(scene, agents, post):
     def work(tx, context):
         made = item(tx, context, title="Mine", status="done")
-        listing = Listing([Found("roof.md", "Theirs", "Other.")], is_whole=True)
+        listing = SourceListing([SourceItem("roof.md", "Theirs", "Other.")], is_whole=True)
         marking.bring_in(tx, context, post, listing, 9)
         found = tx.of(AgentTables).item(made.id)
         return found.title, found.body, found.status

@@ -12,7 +12,7 @@ from tests.kernel.scene import at, virtual
 from wakeful.domains.agents.sources import marking
 from wakeful.domains.agents.sources.claims import _not_ours
 from wakeful.domains.agents.sources.directory import DirectorySource
-from wakeful.domains.agents.sources.source import Held, Lost, Settled, SourceAway, SourceFailed
+from wakeful.domains.agents.sources.source import ItemHeld, ItemSettled, Lost, SourceAway, SourceFailed
 from wakeful.domains.agents.tables import AgentTables
 
 
@@ -107,14 +107,14 @@ async def test_what_a_run_that_was_taken_over_still_does_changes_nothing_of_its_
         old = made._replace(run_id=6)
         for act in (
             lambda: marking.note(tx, old, {"there": True}),
-            lambda: marking.refresh(tx, old, Held("Another title")),
+            lambda: marking.refresh(tx, old, ItemHeld("Another title")),
         ):
             with pytest.raises(SourceFailed, match="is no longer this run's"):
                 act()
         marking.let_go(tx, old, {})
         marking.put_back(tx, old)
         _not_ours(tx, old, Lost())
-        _not_ours(tx, old, Settled("done"))
+        _not_ours(tx, old, ItemSettled("done"))
         return tx.of(AgentTables).item(made.id) == made
 
     assert await within(agents, work) is True

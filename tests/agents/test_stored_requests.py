@@ -11,10 +11,10 @@ from tests.agents.test_chat_schedules import Phone, write
 from tests.agents.virtual_agents import agent
 from tests.kernel.scene import virtual
 from wakeful import ids
-from wakeful.domains.agents.inbound.messages import Message
+from wakeful.domains.agents.inbound.messages import InboundMessage
 from wakeful.domains.agents.inbound.payloads import DEEPEST, values_in
 from wakeful.domains.agents.inbound.receiving import Inbound, replay, request_text, take, take_request
-from wakeful.domains.agents.inbound.tables import RequestRow, Requests
+from wakeful.domains.agents.inbound.tables import InboundRequests, RequestRow
 from wakeful.domains.delivery.tables import Outbox
 from wakeful.errors import ScheduleTriggerError
 from wakeful.store.records import RunDetails, RunRow
@@ -93,7 +93,7 @@ async def test_a_run_whose_request_was_pruned_says_so_and_asks_no_agent(scene, a
 
         def work(tx, context):
             taken = take(tx, context, tx.jobs.by_name("a.deploy"), given())
-            tx.of(Requests)._session.execute("DELETE FROM agent_requests")
+            tx.of(InboundRequests)._session.execute("DELETE FROM agent_requests")
             return ids.run_text(taken.run_id)
 
         run = await scheduler.transact(work)
@@ -115,7 +115,7 @@ async def test_a_message_that_woke_its_agent_cannot_run_again(scene, agents):
         def work(tx, context):
             job, _ = tx.jobs.by_name("a.wake")
             row = RequestRow(context.new_id(), job.id, "chat", None, None, 0, tx.now, "{}", "Hello")
-            tx.of(Requests).add(row)
+            tx.of(InboundRequests).add(row)
             replay(tx, context, request_text(row.id))
 
         with pytest.raises(ScheduleTriggerError, match="cannot run again: no schedule took it"):
@@ -147,7 +147,7 @@ async def test_a_message_starts_only_schedules_that_hear_its_connector_and_are_e
 
 @pytest.mark.promise("D4")
 def test_messages_of_two_connectors_with_the_same_number_are_two():
-    numbers = [Message(name, "42", "Hello", "1").inbound().delivery_id for name in ("phone", "other")]
+    numbers = [InboundMessage(name, "42", "Hello", "1").inbound().delivery_id for name in ("phone", "other")]
     assert numbers == ["phone:1", "other:1"]
 
 

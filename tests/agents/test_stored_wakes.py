@@ -13,11 +13,11 @@ from tests.agents.virtual_agents import agent
 from tests.kernel.scene import at, virtual
 from wakeful import ids
 from wakeful.domains.agents.admitting import admit
-from wakeful.domains.agents.budgets.rules import Caps, Limits
+from wakeful.domains.agents.budgets.rules import BudgetLimits, Caps
 from wakeful.domains.agents.budgets.spending import refuse_start, settle, store_limits
 from wakeful.domains.agents.budgets.tables import Budgets, Reservation
 from wakeful.domains.agents.effective_payload import effective_payload
-from wakeful.domains.agents.hops import Sender
+from wakeful.domains.agents.hops import RequestingAgent
 from wakeful.domains.agents.limits.holding import meet_limit
 from wakeful.domains.agents.replies.routing import send_reply
 from wakeful.domains.agents.tables import AgentTables
@@ -95,7 +95,7 @@ async def test_a_run_that_is_put_off_keeps_its_wake_and_its_hops(scene, agents):
     agents.act = lambda turn: Defer(from_ms(later), "later")
     async with agents.scheduler_with({"a": agent()}) as scheduler:
         await scheduler.start()
-        sender = Sender("b", 1, 3)
+        sender = RequestingAgent("b", 1, 3)
         await scheduler.transact(lambda tx, context: request_wake(tx, context, "a", sender=sender))
         await scene.sleep(5)
 
@@ -273,7 +273,7 @@ async def test_a_larger_budget_of_all_lets_what_waits_look_again_once(scene, age
         def work(tx, _):
             state = find_agent(tx, "a")[1]
             tx.jobs.save([state._replace(ready_at=tx.now - 1, due_at=tx.now + 9_000)])
-            limits = Limits(Caps(7, None), "UTC")
+            limits = BudgetLimits(Caps(7, None), "UTC")
             changed = store_limits(tx, limits)
             due = find_agent(tx, "a")[1].due_at - tx.now
             tx.jobs.save([find_agent(tx, "a")[1]._replace(due_at=tx.now + 9_000)])

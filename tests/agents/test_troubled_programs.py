@@ -13,7 +13,7 @@ from tests.agents.test_runners import NOW, Caller
 from wakeful.domains.agents.limits.rules import ends_at
 from wakeful.domains.agents.runners import output
 from wakeful.domains.agents.runners.output import OutputForm, OutputReader
-from wakeful.domains.agents.runners.turn import Answered, Gone, Limited, Overloaded, Wrong
+from wakeful.domains.agents.runners.turn import Answered, CallFailed, Gone, Limited, Overloaded
 
 HOUR = 3_600_000
 FOREVER = "while :; do sleep 0.01; done"
@@ -56,14 +56,14 @@ def test_a_complaint_stands_until_the_program_goes_on():
     lost = {"type": "error", "message": "Reconnecting... waiting for network (Connection failed)"}
     item = {"type": "item.completed", "item": {"type": "reasoning", "text": "Hm."}}
     lines = [{"type": "thread.started", "thread_id": "t1"}, lost]
-    for said, kind in ((lines, Overloaded), ([*lines, item], Wrong), ([*lines, item, lost], Overloaded)):
+    for said, kind in ((lines, Overloaded), ([*lines, item], CallFailed), ([*lines, item, lost], Overloaded)):
         assert type(ended("codex", said, code=-15, timed_out=True)) is kind
 
 
 def test_what_an_agent_wrote_before_it_was_stopped_is_no_limit():
     wrote = {"type": "item.completed", "item": {"type": "agent_message", "text": "You've hit your usage limit."}}
     ending = ended("codex", [wrote], code=-15, timed_out=True)
-    assert (type(ending), ending.outcome) == (Wrong, "timeout")
+    assert (type(ending), ending.outcome) == (CallFailed, "timeout")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ LIMITS = [
     ({**failed("Something new"), "api_error_type": "overloaded_error"}, Overloaded),
     ({**failed("Something new"), "api_error": "connection_failed"}, Overloaded),
     ({**failed("Your usage limit is a number"), "api_error_status": 500}, Overloaded),
-    ({**failed("Invalid API key"), "api_error_status": 401}, Wrong),
+    ({**failed("Invalid API key"), "api_error_status": 401}, CallFailed),
 ]
 
 
@@ -198,7 +198,7 @@ def test_an_answer_that_came_in_time_counts_though_the_program_goes_on(call, mon
 def test_an_answer_to_being_stopped_is_a_timeout_with_its_cost(call, monkeypatch):
     as_preset(call, monkeypatch, "claude", f"says() {{ echo '{DONE}'; exit 0; }}; trap says TERM; {FOREVER}")
     late = call(preset="claude", timeout=150)
-    assert (type(late), late.outcome, late.reply.cost) == (Wrong, "timeout", 0.08)
+    assert (type(late), late.outcome, late.reply.cost) == (CallFailed, "timeout", 0.08)
 
 
 def test_what_a_run_cost_is_its_own_though_the_tool_also_names_the_sum_of_its_session():
@@ -221,15 +221,15 @@ def test_tokens_include_the_cache_and_thoughts():
     assert ended("gemini", [{"type": "result", "status": "success", "stats": stats}]).reply[3:] == (100, 50)
 
 
-@pytest.mark.parametrize(("status", "kind"), [(429, Limited), (529, Overloaded), (401, Wrong)])
+@pytest.mark.parametrize(("status", "kind"), [(429, Limited), (529, Overloaded), (401, CallFailed)])
 def test_what_a_tool_is_waiting_for_when_it_is_stopped_is_known_by_its_retries(status, kind):
     retry = {"type": "system", "subtype": "api_retry", "error_status": status, "error": "unknown"}
     begins, goes_on = {"type": "system", "subtype": "init"}, {"type": "assistant", "message": {}}
     assert type(ended("claude", [begins, retry], code=143, timed_out=True)) is kind
-    assert type(ended("claude", [begins, retry, goes_on], code=143, timed_out=True)) is Wrong
+    assert type(ended("claude", [begins, retry, goes_on], code=143, timed_out=True)) is CallFailed
 
 
-@pytest.mark.parametrize(("code", "kind"), [(429, Limited), (503, Overloaded), (400, Wrong)])
+@pytest.mark.parametrize(("code", "kind"), [(429, Limited), (503, Overloaded), (400, CallFailed)])
 def test_an_error_that_is_wrapped_in_json_is_unwrapped_and_its_code_read(code, kind):
     message = f'[API Error: {{"error":{{"code":{code},"message":"No.","status":"X"}}}}]'
     ending = ended("gemini", [{"type": "result", "status": "error", "error": {"message": message}}], code=1)
@@ -261,7 +261,7 @@ def test_one_object_is_read_where_lines_were_expected_if_it_is_the_whole_output(
     assert answer(ended("gemini", [whole])) == "Done."
     assert ended("gemini", [whole]).reply.session == "s1"
     begun = ended("gemini", [{"type": "init", "session_id": "s1"}])
-    assert (type(begun), begun.why.split(":")[0]) == (Wrong, "it ended without a result")
+    assert (type(begun), begun.why.split(":")[0]) == (CallFailed, "it ended without a result")
 
 
 def test_a_list_of_events_is_read_where_each_was_to_have_a_line():

@@ -18,7 +18,7 @@ from wakeful.kernel.rules.alerting import (
     to_send_at_end,
     worth_opening,
 )
-from wakeful.store.records import Alert
+from wakeful.store.records import AlertRow
 
 NOW = 1_000_000_000
 HOUR = 3_600_000
@@ -26,7 +26,7 @@ SENT = AlertRules("phone")
 
 
 def alert(**changes):
-    return Alert(1, "failing:7", "failing", 7, "m", NOW - 10 * HOUR, NOW, 2, None, None)._replace(**changes)
+    return AlertRow(1, "failing:7", "failing", 7, "m", NOW - 10 * HOUR, NOW, 2, None, None)._replace(**changes)
 
 
 @pytest.mark.promise("X5")

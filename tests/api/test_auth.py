@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from wakeful import Scheduler
-from wakeful.clock import VirtualClock
+from wakeful.clock import ManualClock
 from wakeful.routing.auth import (
     FREE_FAILURES,
     MOST_ADDRESSES,
@@ -141,7 +141,7 @@ def test_a_refusal_says_what_is_needed(tmp_path):
 
 
 def test_who_guesses_waits_and_who_holds_a_token_does_not(tmp_path):
-    clock = VirtualClock()
+    clock = ManualClock()
 
     async def main():
         async with opened(tmp_path, clock) as (_, _, tokens, ask):
@@ -174,7 +174,7 @@ def test_guessing_tokens_locks_no_valid_caller_out(server):
 
 
 def test_the_table_of_those_who_guessed_is_bounded_and_forgets_the_oldest():
-    clock = VirtualClock()
+    clock = ManualClock()
     failures = Failures(clock)
     for _ in range(FREE_FAILURES):
         failures.count("first")
@@ -186,7 +186,7 @@ def test_the_table_of_those_who_guessed_is_bounded_and_forgets_the_oldest():
 
 
 def test_who_guesses_again_after_waiting_waits_again():
-    clock = VirtualClock()
+    clock = ManualClock()
     failures = Failures(clock)
     for _ in range(2):
         assert failures.wait("here") == 0
@@ -197,7 +197,7 @@ def test_who_guesses_again_after_waiting_waits_again():
 
 
 def test_the_use_of_a_token_is_noted_once_a_minute(tmp_path):
-    clock = VirtualClock()
+    clock = ManualClock()
 
     async def main():
         async with opened(tmp_path, clock) as (scheduler, app, tokens, ask):

@@ -15,7 +15,7 @@ from tests.cli.terminal import PATIENCE
 from tests.kernel.scene import sqlite_scene
 from tests.waiting import eventually
 from wakeful import Manual
-from wakeful.clock import VirtualClock
+from wakeful.clock import ManualClock
 from wakeful.routing.problems import ApiError
 from wakeful.routing.settings import ServerSettings
 from wakeful.surfaces.api import bodies, sending
@@ -156,7 +156,7 @@ async def test_only_so_many_logs_are_sent_at_once(place, request):
 
 
 def test_bodies_of_callers_without_a_token_share_a_small_part_of_the_memory():
-    held_bytes = bodies.Bodies(ServerSettings(), VirtualClock())
+    held_bytes = bodies.Bodies(ServerSettings(), ManualClock())
     for _ in range(bodies.MOST_UNKNOWN // len(MEBIBYTE)):
         held_bytes.take(len(MEBIBYTE), is_known=False)
     with pytest.raises(ApiError, match="too many bodies") as caught:

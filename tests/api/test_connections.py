@@ -14,7 +14,7 @@ import pytest
 from tests.api.conftest import Server
 from tests.cli.terminal import PATIENCE, Terminal
 from wakeful import Every, NewJob, Scheduler
-from wakeful.clock import VirtualClock
+from wakeful.clock import ManualClock
 from wakeful.routing.settings import LOCAL, ConnectionLimits, ServerSettings
 from wakeful.surfaces.api.connections import ConnectionOwner, origin_of
 from wakeful.surfaces.api.server import HttpServer, bind
@@ -333,7 +333,7 @@ async def test_who_reads_64_kib_of_an_answer_in_time_reads_on(place):
     token = await place.scheduler.create_token("viewer", "viewer")
     await place.scheduler.add_jobs([NewJob("large", Every("2h"), payload={"argv": ["true", "x" * 500_000]})])
     state = place.server.server_state
-    state.clock = clock = VirtualClock()
+    state.clock = clock = ManualClock()
     head = (
         f"GET /api/jobs/large HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
     )

@@ -20,7 +20,7 @@ from tests.service.real_time import real
 from tests.store.postgres_server import postgres_url
 from tests.waiting import eventually
 from wakeful import Every, Scheduler
-from wakeful.kernel.model.measures import Spending
+from wakeful.kernel.model.measures import RunCost
 from wakeful.kernel.views import census
 
 ROOT = Path(__file__).parents[2]
@@ -179,7 +179,7 @@ async def test_costs_of_agents_are_summed_up_as_they_are_committed(tmp_path):
         measuring = scheduler.server_side.measuring()
 
         def spend(tx, context):
-            tx.events.count(Spending("reporter", 0.25))
+            tx.events.count(RunCost("reporter", 0.25))
             tx.events.emit("job", {"type": "held", "by": "test"})
 
         await scheduler.transact(spend)

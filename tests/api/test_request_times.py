@@ -7,7 +7,7 @@ import asyncio
 import pytest
 from uvicorn import Config
 
-from wakeful.clock import VirtualClock
+from wakeful.clock import ManualClock
 from wakeful.routing.settings import ConnectionLimits
 from wakeful.surfaces.api.connections import LEAST_READ, BoundedProtocol, Connections
 
@@ -48,7 +48,7 @@ class Client:
     """One connection in virtual time."""
 
     def __init__(self):
-        self.clock = VirtualClock()
+        self.clock = ManualClock()
         self.all = Connections(ConnectionLimits(head_s=10, idle_s=20, drain_s=30), self.clock)
         config = Config(answer, log_config=None, lifespan="off")
         config.load()

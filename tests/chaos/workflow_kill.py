@@ -19,7 +19,7 @@ from wakeful import Scheduler, Workflow
 from wakeful.domains.workflows import actions
 from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand
 from wakeful.domains.workflows.phases import ACTIVE, COMMITTED
-from wakeful.domains.workflows.tables import WorkflowRun, Workflows
+from wakeful.domains.workflows.tables import WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.store.interface import Transaction
 
@@ -183,7 +183,7 @@ class Drill:
     async def _until_settled(self, outside: Scheduler) -> None:
         end = time.monotonic() + SETTLE_S
         while time.monotonic() < end:
-            left = await outside.read(lambda tx: self._open_events(tx) + len(tx.of(Workflows).open_runs(self.name)))
+            left = await outside.read(lambda tx: self._open_events(tx) + len(tx.of(WorkflowVerbs).open_runs(self.name)))
             if not left:
                 return
             await asyncio.sleep(0.2)
@@ -191,7 +191,7 @@ class Drill:
     async def _count(self, outside: Scheduler) -> Counted:
         added = Counter(read_ledger(self._ledger))
         wanted = [line for name in self._published for line in self.lines_of(name)]
-        attempts = await outside.read(lambda tx: tx.of(Workflows).runs(self.name, 100_000))
+        attempts = await outside.read(lambda tx: tx.of(WorkflowVerbs).runs(self.name, 100_000))
         passed = await outside.read(lambda tx: tx.of(Topics).matching(self.name, self.passed_on, None, None, 100_000))
         names = Counter(name for event in passed for name in event.message_id.split("+"))
         crashed = [one for one in attempts if one.status == "crashed"]
@@ -210,7 +210,8 @@ class Drill:
 
     def _is_running(self, tx: Transaction) -> bool:
         return any(
-            one.status == ACTIVE for one in tx.of(Workflows).runs_of(tx.of(Workflows).open_runs(self.name)).values()
+            one.status == ACTIVE
+            for one in tx.of(WorkflowVerbs).runs_of(tx.of(WorkflowVerbs).open_runs(self.name)).values()
         )
 
     def _open_events(self, tx: Transaction) -> int:

@@ -10,7 +10,7 @@ from tests.fleet.test_applying import HOURLY, apply, fleet, names
 from tests.fleet.test_planning import HOUR, NOW, owned, wanted
 from tests.kernel.scene import virtual
 from wakeful import Once
-from wakeful.config.entries import Entry, FleetFile
+from wakeful.config.entries import FleetFile, JobEntry
 from wakeful.domains.files import CONFIG_ALERT
 from wakeful.domains.files.applying import place_of
 from wakeful.domains.files.planning import PlanContext, make_plan
@@ -46,7 +46,9 @@ class Written:
         text = self.path.read_text()
         if "wrong" in text:
             raise InvalidSetting(f"{text} cannot be used.")
-        entries = tuple(Entry(NewJob(name, HOURLY), enabled=True, notes=None, references=()) for name in text.split())
+        entries = tuple(
+            JobEntry(NewJob(name, HOURLY), enabled=True, notes=None, references=()) for name in text.split()
+        )
         return FleetFile(self.path, "main", entries, {}, text, (), (), (), "UTC")
 
 

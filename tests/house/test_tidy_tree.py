@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -74,3 +76,15 @@ def test_contributing_explains_every_make_command():
     guide = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
     assert len(commands) > 5
     assert [name for name in commands if f"make {name}" not in guide] == []
+
+
+# What the contract calls by one name in two places: the scheduler with and without `await`, and the words of workflows.
+SHARED = {"Context": 2, "Event": 2, "Scheduler": 2}
+
+
+def test_one_class_name_is_one_class():
+    modules = sorted((ROOT / "src").rglob("*.py"))
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in modules]
+    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    assert names.total() > 1000
+    assert {name: count for name, count in names.items() if count > 1} == SHARED

@@ -10,7 +10,7 @@ from wakeful.kernel.cluster.nodes import LONE_RUN, Seen
 from wakeful.kernel.rules.ledger import (
     Account,
     Counted,
-    Fate,
+    SlotDisposition,
     SlotRun,
     fate_of_runs,
     list_slots,
@@ -23,7 +23,7 @@ from wakeful.kernel.rules.trigger_history import TriggerHistory
 from wakeful.kernel.views import verdict_facts
 from wakeful.kernel.views.ledger import ledger_of_all
 from wakeful.store.records import JobState
-from wakeful.store.stretches import KEPT_FROM, RAN, Span, Stretch
+from wakeful.store.stretches import KEPT_FROM, RAN, SlotSpan, Stretch
 
 pytestmark = pytest.mark.promise("X25")
 HOUR = 3_600_000
@@ -32,21 +32,21 @@ HOURLY = trigger_text(Every("1h").resolved(0, "UTC"))
 
 def account(after, until, **state):
     known = JobState.new(1)._replace(**state)
-    return Account(known, TriggerHistory([], HOURLY), HOURLY, 0, Span(after, until), until)
+    return Account(known, TriggerHistory([], HOURLY), HOURLY, 0, SlotSpan(after, until), until)
 
 
 def test_attempts_of_which_the_first_was_pruned_say_what_was_kept_of_the_slot():
     again = SlotRun(HOUR, 2, "done", None, "retry")
-    assert fate_of_runs([again], Fate("ran")) == Fate("ran")
-    assert fate_of_runs([again._replace(attempt=1)], Fate("ran")) == Fate("missing")
-    assert fate_of_runs([again]) == Fate("missing")
+    assert fate_of_runs([again], SlotDisposition("ran")) == SlotDisposition("ran")
+    assert fate_of_runs([again._replace(attempt=1)], SlotDisposition("ran")) == SlotDisposition("missing")
+    assert fate_of_runs([again]) == SlotDisposition("missing")
 
 
 def test_what_lies_within_the_floor_after_a_start_is_passed_over_and_the_floor_itself_is_not():
     now = 10 * HOUR
     (part,) = open_parts(account(0, now, last_slot=HOUR, slot=now + HOUR, counted_to=HOUR))
-    assert part.fate == Fate("passed_over", BELOW_FLOOR)
-    assert part.span == Span(HOUR, HOUR + FLOOR_MS - 1)
+    assert part.fate == SlotDisposition("passed_over", BELOW_FLOOR)
+    assert part.span == SlotSpan(HOUR, HOUR + FLOOR_MS - 1)
 
 
 def test_a_slot_that_waits_though_it_was_counted_is_waiting():
@@ -62,14 +62,14 @@ def test_a_slot_that_waits_though_it_was_counted_is_waiting():
 def test_a_stretch_that_is_cut_counts_what_lies_after_the_beginning_of_the_span():
     stretch = Stretch(1, PAUSED, HOUR, HOUR, 1, 0).of_slots([HOUR, 2 * HOUR, 3 * HOUR])
     asked = account(HOUR, 3 * HOUR, slot=4 * HOUR, counted_to=3 * HOUR)
-    assert quick_sums(asked, Counted(cut=[stretch])) == {Fate("passed_over", PAUSED): 2}
+    assert quick_sums(asked, Counted(cut=[stretch])) == {SlotDisposition("passed_over", PAUSED): 2}
 
 
 def test_that_a_slot_ran_says_more_than_why_it_was_passed_over():
     asked = account(0, HOUR, slot=2 * HOUR, counted_to=HOUR)
     stretches = [Stretch(1, fate, HOUR, HOUR, 1, 0) for fate in (RAN, PAUSED)]
     for order in (stretches, stretches[::-1]):
-        assert list_slots(asked, [], order).fates == {HOUR: Fate("ran")}
+        assert list_slots(asked, [], order).fates == {HOUR: SlotDisposition("ran")}
 
 
 @virtual

@@ -10,7 +10,7 @@ import pytest
 from tests.kernel.scene import virtual
 from wakeful import Cron, Retention, ids
 from wakeful.kernel.views.ledger import account_of, listed_of
-from wakeful.store.stretches import Span
+from wakeful.store.stretches import SlotSpan
 from wakeful.triggers.moments import from_ms
 
 YEAR_START = datetime(2026, 1, 1, tzinfo=UTC)
@@ -103,7 +103,7 @@ async def _all_slots(scheduler, name):
 
     def work(tx):
         pair = tx.jobs.by_id(ids.decode(job.id)[1])
-        return listed_of(tx, account_of(tx, *pair, Span(0, tx.now)))
+        return listed_of(tx, account_of(tx, *pair, SlotSpan(0, tx.now)))
 
     listed = await scheduler._store.read(work)
     assert not listed.unlisted

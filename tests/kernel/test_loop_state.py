@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wakeful.kernel.loop.loop_state import Admission, Contact, LoopState, News
+from wakeful.kernel.loop.loop_state import AdmissionState, Contact, LoopState, News
 
 
 def state(**values):
@@ -31,9 +31,9 @@ def test_who_may_start_again_looks_at_the_whole_store():
     loop.note_admission(admitted=True)
     assert loop.news is News.NONE, "nothing has changed"
     loop.note_admission(admitted=False)
-    assert (loop.admission, loop.news) == (Admission.BARRED, News.NONE)
+    assert (loop.admission, loop.news) == (AdmissionState.BARRED, News.NONE)
     loop.note_admission(admitted=True)
-    assert (loop.admission, loop.news) == (Admission.OPEN, News.RECHECK)
+    assert (loop.admission, loop.news) == (AdmissionState.OPEN, News.RECHECK)
 
 
 def test_what_our_owner_closed_stays_closed_until_it_begins_again():

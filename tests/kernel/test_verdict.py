@@ -8,11 +8,11 @@ from tests.kernel.scene import at, failing, virtual
 from wakeful import Every, Manual, ids
 from wakeful.errors import StoreUnreachable
 from wakeful.kernel.loop.config import Tuning
-from wakeful.kernel.rules.verdict import Facts, Failing, Line, Unsteady, judge, span
+from wakeful.kernel.rules.verdict import Failing, Line, Unsteady, VerdictInput, judge, span
 
 NOW = 1_800_000_000_000
 MINUTE, HOUR = 60_000, 3_600_000
-WELL = Facts(NOW, heard_at=NOW, any_job=True, next_at=NOW + 38_000, runs=210)
+WELL = VerdictInput(NOW, heard_at=NOW, any_job=True, next_at=NOW + 38_000, runs=210)
 HELD = "by ada since 2027-01-15 08:00 UTC"
 NEEDS = {"questions": 1, "alerts": 3, "alert": "backup was disabled after 5 errors in a row"}
 LATE = {"lines": (Line("gpu", 41, NOW - 9 * MINUTE), Line("disk", 1, NOW - 5_000))}

@@ -10,7 +10,7 @@ from wakeful.kernel.rules.passing import has_grid
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.views.ledger import account_of, ledger_of_all, listed_of, tally_of
 from wakeful.store.interface import Transaction
-from wakeful.store.stretches import Span
+from wakeful.store.stretches import SlotSpan
 from wakeful.triggers.moments import iso
 
 BEGUN = {"ran", "running", "waiting"}  # what is known of a slot whose run was given to a handler
@@ -34,7 +34,7 @@ def check_slots(tx: Transaction, begun: Iterable[tuple[int, int]]) -> None:
     for placed in tx.slots.jobs():
         pair = tx.jobs.by_id(placed.id)
         assert pair is not None
-        account = account_of(tx, *pair, Span(0, tx.now))
+        account = account_of(tx, *pair, SlotSpan(0, tx.now))
         listed = listed_of(tx, account)
         _check_due(placed.name, account, listed)
         for slot in sorted(found.get(placed.id, set())):

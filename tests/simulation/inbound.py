@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from tests.simulation.agents import CLERK, RUNNER, Employer
 from tests.simulation.invariants import Broken, Connection
 from wakeful.domains.agents import Reply, Turn
-from wakeful.domains.agents.inbound.receiving import CHAT, WEBHOOK, Inbound, Taken, TurnedAway, take
+from wakeful.domains.agents.inbound.receiving import CHAT, WEBHOOK, Inbound, ReceivedRequest, TurnedAway, take
 from wakeful.kernel.context import Context
 from wakeful.store.interface import Transaction
 
@@ -61,13 +61,13 @@ class Doorkeeper(Employer):
         body = json.dumps({"name": name}) if type_ == WEBHOOK else name
         given = Inbound(type_, name, {"connector": "log", "sender": "ada"} if type_ == CHAT else {}, body)
 
-        def work(tx: Transaction, context: Context) -> Taken | TurnedAway:
+        def work(tx: Transaction, context: Context) -> ReceivedRequest | TurnedAway:
             pair = tx.jobs.by_name(SCHEDULES[type_])
             assert pair is not None
             return take(tx, context, pair, given)
 
         taken = await self._scheduler.transact(work)
-        if isinstance(taken, Taken):
+        if isinstance(taken, ReceivedRequest):
             known = self.accepted.setdefault(name, taken.run_id)
             if known != taken.run_id:
                 self.violations.append(f"D4: {name} was sent again, and asked for another run")

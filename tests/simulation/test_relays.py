@@ -8,7 +8,7 @@ from tests.simulation.invariants import Broken
 from tests.simulation.relays import Relays
 from tests.simulation.world import live
 from wakeful.domains.agents import finishing, handler, hops
-from wakeful.domains.agents.waking import Event
+from wakeful.domains.agents.waking import WakeEvent
 
 FIRST, STEPS = 70_000, 60
 
@@ -39,7 +39,7 @@ def test_it_finds_a_run_that_launders_what_it_was_given(monkeypatch: pytest.Monk
 
 
 def test_it_finds_marks_that_are_lost_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Event, "is_data", property(lambda event: event.outside == 1))
+    monkeypatch.setattr(WakeEvent, "is_data", property(lambda event: event.outside == 1))
     assert "unmarked" in _breaks()
 
 

@@ -11,11 +11,11 @@ from tests.simulation.tangles import ALL, Tangled
 from tests.simulation.world import live
 from wakeful import Noop
 from wakeful.domains.workflows import adding, checkpoints, cut_off, deploying, handler_context, hooks, views, working
-from wakeful.domains.workflows.approving import PREPARED, Approval, Seen
+from wakeful.domains.workflows.approving import PREPARED, Approval, SeenEvents
 from wakeful.domains.workflows.forgotten import Begun
 from wakeful.domains.workflows.handler_context import HandlerContext
 from wakeful.domains.workflows.running import Attempt
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.topics.peeking import Events
 from wakeful.domains.workflows.turns import rounds
 
@@ -40,20 +40,20 @@ def test_it_finds_an_approval_that_is_taken_for_another_change(monkeypatch: pyte
         return str(found[-1]["by"]) if found else None
 
     monkeypatch.setattr(Approval, "of_prepared", of_any)
-    monkeypatch.setattr(Seen, "_is_same_so_far", lambda _: True)
-    monkeypatch.setattr(Seen, "until", None)
+    monkeypatch.setattr(SeenEvents, "_is_same_so_far", lambda _: True)
+    monkeypatch.setattr(SeenEvents, "until", None)
     assert "X8: paying did" in _breaks("paying")
 
 
 @pytest.mark.promise("X8")
 def test_it_finds_a_second_question_that_is_answered_with_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    def of_any_question(self: Seen) -> str | None:
+    def of_any_question(self: SeenEvents) -> str | None:
         if self._entry is None or not (PREPARED in self._about or self._is_same_so_far()):
             return None
         self.used = True
         return str(self._entry["by"])
 
-    monkeypatch.setattr(Seen, "approved_by", of_any_question)
+    monkeypatch.setattr(SeenEvents, "approved_by", of_any_question)
     assert "X8: paying did" in _breaks("paying")
 
 
@@ -80,7 +80,7 @@ def test_it_finds_a_workflow_that_is_put_back_and_never_goes_on(monkeypatch: pyt
 
     def with_the_old_job(tx: Any, parts: Any, job: Any, run: Any) -> Any:
         attempt = new_attempt(tx, parts, job, run)
-        before = tx.of(Workflows).run(attempt.retry_of) if attempt.begins != "prepare" else None
+        before = tx.of(WorkflowVerbs).run(attempt.retry_of) if attempt.begins != "prepare" else None
         return attempt if before is None else attempt._replace(job_id=before.job_id)
 
     monkeypatch.setattr(hooks, "_new_attempt", with_the_old_job)
@@ -138,7 +138,7 @@ def test_it_finds_a_producer_that_two_consumers_starve(monkeypatch: pytest.Monke
 @pytest.mark.promise("K16")
 def test_it_finds_a_run_of_a_handler_that_was_taken_out_and_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     def of_deployed(tx: Any, name: str) -> list[Any]:
-        table = tx.of(Workflows)
+        table = tx.of(WorkflowVerbs)
         found = [table.latest(handler.job_id) for handler in table.handlers(name)]
         return [one for one in found if one is not None and one.status == "active"]
 

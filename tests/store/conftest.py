@@ -7,7 +7,7 @@ import pytest
 from tests.store.postgres_server import emptied_url, postgres_url
 from tests.store.samples import OpenStore
 from tests.store.sqlite_template import lay_out
-from wakeful.clock import VirtualClock
+from wakeful.clock import ManualClock
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
@@ -40,7 +40,7 @@ def fresh_database():
 
 @pytest.fixture
 def clock():
-    return VirtualClock()
+    return ManualClock()
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from typing import Any
 
 import psycopg
 
-from wakeful.store.postgres_address import Address
+from wakeful.store.postgres_address import PostgresAddress
 from wakeful.store.postgres_database import SCHEMA_TABLE, migrate
 from wakeful.store.schema_version import DOMAINS_KEY, NUMBER_KEY, OLDEST_KEY
 
@@ -190,7 +190,7 @@ class _KeptDatabase:
         self.url = url
         self._connection = psycopg.connect(url, autocommit=True)
         atexit.register(self._connection.close)
-        migrate(self._connection, Address(url), create=True)
+        migrate(self._connection, PostgresAddress(url), create=True)
         facts = self._connection.execute("SELECT key, value FROM meta").fetchall()
         self._facts = ", ".join(f"('{key}', '{value}')" for key, value in facts)
 

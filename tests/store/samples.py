@@ -6,7 +6,7 @@ import asyncio
 import json
 
 from wakeful.store import make_store
-from wakeful.store.records import Alert, Finish, JobDef, JobState, RunRow
+from wakeful.store.records import AlertRow, Finish, JobDef, JobState, RunRow
 
 NOW = 1_767_225_600_000  # 2026-01-01T00:00:00Z, where the virtual clock begins
 
@@ -50,7 +50,7 @@ def end(run_id, outcome="success", at=NOW + 10):
 
 
 def alert(alert_id, key="failing:1", **changes):
-    plain = Alert(alert_id, key, "failing", 1, "job-1 fails", NOW, NOW, 1, None, None)
+    plain = AlertRow(alert_id, key, "failing", 1, "job-1 fails", NOW, NOW, 1, None, None)
     return plain._replace(**changes)
 
 

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from tests.store.samples import OpenStore
-from wakeful.clock import VirtualClock
+from wakeful.clock import ManualClock
 
 
 def lay_out(path: Path) -> str:
@@ -21,7 +21,7 @@ def lay_out(path: Path) -> str:
 def _empty_store() -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "wakeful.db"
-        with OpenStore(f"sqlite:///{path}", VirtualClock()):
+        with OpenStore(f"sqlite:///{path}", ManualClock()):
             pass
         assert not path.with_name("wakeful.db-wal").exists(), "a copy of the file alone would lack what is in the log"
         return path.read_bytes()

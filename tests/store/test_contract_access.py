@@ -7,9 +7,9 @@ import pytest
 from tests.store.samples import NOW, job
 from wakeful.errors import InvalidSetting, TokenExists, TokenNotFound
 from wakeful.kernel.actions import tokens
-from wakeful.store.records import KeptAnswer, Token
+from wakeful.store.records import KeptAnswer, TokenRow
 
-FOX = Token("hash-1", "fox", "viewer", NOW, None, None)
+FOX = TokenRow("hash-1", "fox", "viewer", NOW, None, None)
 ANSWER = KeptAnswer("fox", "key-1", "make a job", "hash", None, NOW)
 
 

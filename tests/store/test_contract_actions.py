@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from wakeful.store.actions import PACKED, About, Change
+from wakeful.store.actions import PACKED, ActionDetails, SubjectChange
 from wakeful.store.records import SkipRow
 
 FIELDS = ("paused", "slot", "notes")
 
 
 def about(number, what="pause", actor="ann"):
-    return About(number, 1_000 + number, what, actor, "api")
+    return ActionDetails(number, 1_000 + number, what, actor, "api")
 
 
 def paused(subjects, note=None):
-    return [Change(n, f"job {n}", FIELDS, (0, n * 10, None), (1, None, note)) for n in subjects]
+    return [SubjectChange(n, f"job {n}", FIELDS, (0, n * 10, None), (1, None, note)) for n in subjects]
 
 
 def everything(store, action):

@@ -11,7 +11,7 @@ import shutil
 import pytest
 
 from tests.store.samples import NOW, OpenStore, job
-from wakeful.clock import VirtualClock
+from wakeful.clock import ManualClock
 from wakeful.store import schema_version
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS
 
@@ -152,7 +152,7 @@ def _stock(tx):
 
 @pytest.mark.parametrize("asleep", [True, False], ids=["nothing else is due", "everything is due"])
 def test_looking_costs_the_same_however_many_jobs_of_any_priority_there_are(tmp_path, asleep):
-    with OpenStore(f"sqlite:///{tmp_path / 'wakeful.db'}", VirtualClock(), inline=True) as store:
+    with OpenStore(f"sqlite:///{tmp_path / 'wakeful.db'}", ManualClock(), inline=True) as store:
         _fill(store, range(1, 101), asleep=asleep)
         few = {name: _steps(store, work) for name, work in LOOKING.items()}
         _fill(store, range(101, 8001), asleep=asleep)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.store.samples import NOW, job, run
 from wakeful.domains.agents import domain
 from wakeful.domains.agents.tables import KeptSession, Sessions, Watch
-from wakeful.store.reports import Report
+from wakeful.store.reports import ReportedEnd
 
 
 def kept(job_id, session=None, used_at=NOW):
@@ -13,7 +13,7 @@ def kept(job_id, session=None, used_at=NOW):
 
 
 def report(run_id, **changes):
-    return Report(run_id, NOW, "success", '{"n":1}', None, None)._replace(**changes)
+    return ReportedEnd(run_id, NOW, "success", '{"n":1}', None, None)._replace(**changes)
 
 
 def test_a_job_keeps_one_session_and_the_last_one_given_counts(store):

@@ -13,7 +13,7 @@ from wakeful.kernel.views.ledger import ledger_of_all
 from wakeful.store import schema_version
 from wakeful.store.owners import Owned
 from wakeful.store.records import JOB_COLUMNS, STATE_COLUMNS, RunRow
-from wakeful.store.stretches import RAN, Around, Block, PastTrigger, Span, Stretch
+from wakeful.store.stretches import RAN, Around, Block, PastTrigger, SlotSpan, Stretch
 from wakeful.triggers.moments import from_ms, to_ms
 
 HOUR = 3_600_000
@@ -68,7 +68,7 @@ def test_what_is_near_some_slots_is_found_for_many_jobs_at_once(stored):
 
 
 def test_stretches_of_a_span_are_summed_where_they_lie_in_it_and_listed_where_it_cuts_them(stored):
-    span = Span(2 * HOUR, 8 * HOUR)
+    span = SlotSpan(2 * HOUR, 8 * HOUR)
     assert stored.read(lambda tx: tx.stretches.sums(span)) == [(1, "paused", 3)]
     cut = stored.read(lambda tx: tx.stretches.crossing(span))
     assert [(item.job_id, item.first_slot) for item in cut] == [(1, HOUR), (2, 2 * HOUR)]
@@ -119,7 +119,7 @@ def test_runs_are_counted_by_their_slots(store):
         )
 
     store.write(work)
-    span = Span(0, 5 * HOUR)
+    span = SlotSpan(0, 5 * HOUR)
     assert store.read(lambda tx: tx.slots.firsts(span)) == {1: 4}
     assert store.read(lambda tx: tx.slots.firsts(span, Block(1, 2))) == {}
     assert store.read(lambda tx: tx.slots.unstarted(span)) == {1: 1}

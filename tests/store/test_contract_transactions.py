@@ -15,7 +15,7 @@ from wakeful.clock import SystemClock
 from wakeful.errors import InvalidJob, SchedulerNotOpen, StoreError
 from wakeful.store import make_store
 from wakeful.store.alerts import Alerts
-from wakeful.store.events import Events, Skips
+from wakeful.store.events import EventVerbs, Skips
 from wakeful.store.facts import Facts
 from wakeful.store.jobs import Jobs
 from wakeful.store.lanes import Lanes
@@ -330,7 +330,7 @@ def test_every_verb_of_the_store_is_held_to_this_contract():
     tests = "".join(path.read_text(encoding="utf-8") for path in Path(__file__).parent.glob("test_contract_*.py"))
     verbs = {
         f"{group.__name__.lower()}.{name}"
-        for group in (Jobs, Runs, Lanes, Alerts, Events, Facts, Members, Skips)
+        for group in (Jobs, Runs, Lanes, Alerts, EventVerbs, Facts, Members, Skips)
         for name, _ in inspect.getmembers(group, inspect.isfunction)
         if not name.startswith("_")
     }

@@ -7,7 +7,7 @@ import pytest
 from tests.store.samples import NOW
 from wakeful.domains.agents.sources.tables import SourceTables
 from wakeful.domains.agents.tables import AgentTables, WorkItem
-from wakeful.domains.workflows.tables import WorkflowRow, Workflows
+from wakeful.domains.workflows.tables import WorkflowRow, WorkflowVerbs
 
 INBOX = "directory:/inbox"
 
@@ -111,6 +111,6 @@ def test_an_item_is_not_pruned_before_its_source_has_heard_of_it(stocked):
 
 def test_names_of_workflows_that_were_removed_are_free(store):
     for name in ("mail", "bills"):
-        store.write(lambda tx, name=name: tx.of(Workflows).add(WorkflowRow.new(name, "v1", "code", NOW)))
-    store.write(lambda tx: tx.of(Workflows).change("bills", NOW, removed_at=NOW))
-    assert store.read(lambda tx: tx.of(Workflows).deployed(["bills", "mail", "news"])) == {"mail"}
+        store.write(lambda tx, name=name: tx.of(WorkflowVerbs).add(WorkflowRow.new(name, "v1", "code", NOW)))
+    store.write(lambda tx: tx.of(WorkflowVerbs).change("bills", NOW, removed_at=NOW))
+    assert store.read(lambda tx: tx.of(WorkflowVerbs).deployed(["bills", "mail", "news"])) == {"mail"}

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.store.samples import NOW, OpenStore, job, run
-from wakeful.clock import VirtualClock
-from wakeful.domains.agents.inbound.tables import Requests
+from wakeful.clock import ManualClock
+from wakeful.domains.agents.inbound.tables import InboundRequests
 from wakeful.store.jobs import JobFilter
 
 FEW, MANY = 200, 4000
@@ -30,7 +30,7 @@ ASKED = {
     "source": lambda tx: tx.jobs.matching(JobFilter(source="cli", limit=20)),
     "of a kind, counted": lambda tx: tx.jobs.count(JobFilter(kind="rare")),
     "all, counted": lambda tx: tx.jobs.count(JobFilter()),
-    "schedules that hear chats": lambda tx: tx.of(Requests).chat_jobs(None),
+    "schedules that hear chats": lambda tx: tx.of(InboundRequests).chat_jobs(None),
     "open runs and alerts": lambda tx: (tx.runs.open_counts(), tx.alerts.count_open()),
 }
 
@@ -41,7 +41,7 @@ def steps(tmp_path_factory):
     found = {}
     for count in (FEW, MANY):
         path = tmp_path_factory.mktemp("cost") / "wakeful.db"
-        with OpenStore(f"sqlite:///{path}", VirtualClock(), inline=True) as store:
+        with OpenStore(f"sqlite:///{path}", ManualClock(), inline=True) as store:
             store.add(*special(), *(job(n, due_at=NOW + n, next_at=NOW + n) for n in range(100, 100 + count)))
             store.write(lambda tx: tx.runs.add(open_runs()))
             found[count] = {name: cost(store, ask) for name, ask in ASKED.items()}

@@ -12,7 +12,7 @@ from tests.service.real_time import real
 from tests.store.postgres_server import postgres_url
 from wakeful import Scheduler
 from wakeful.errors import StoreUnusable
-from wakeful.store.postgres_address import Address
+from wakeful.store.postgres_address import PostgresAddress
 from wakeful.surfaces.api.server import first_token
 
 SECRETS = "password=s3cr%40et&sslpassword=s3cret2"
@@ -55,22 +55,27 @@ async def test_a_schema_that_the_role_chooses_counts_as_one_that_the_address_nam
         connection.execute("CREATE SCHEMA roles_own")
         connection.execute(f"ALTER DATABASE {connection.info.dbname} SET search_path = roles_own")
     async with Scheduler(url) as scheduler:
-        assert scheduler._store.folder == Address(url).folder("roles_own") != Address(url).folder()
+        assert scheduler._store.folder == PostgresAddress(url).folder("roles_own") != PostgresAddress(url).folder()
 
 
 def test_the_folder_of_a_store_in_the_usual_schema_follows_from_server_and_database(state):
     mark = hashlib.sha256(b"db:5433/jobs").hexdigest()[:12]
     for url in ("postgresql://ada@db:5433/jobs", "postgresql://ben:x@db:5433/jobs?sslmode=prefer"):
-        assert Address(url).folder("public") == Address(url).folder() == state / f"postgresql-{mark}.logs"
+        assert (
+            PostgresAddress(url).folder("public") == PostgresAddress(url).folder() == state / f"postgresql-{mark}.logs"
+        )
 
 
 def test_whatever_distinguishes_two_stores_distinguishes_their_folders(monkeypatch):
     urls = ["db/jobs", "db:5433/jobs", "other/jobs", "db/other", "db/jobs?service=a", "db/jobs?service=b", ""]
-    folders = [Address(f"postgresql://{url}").folder() for url in urls]
-    folders += [Address("postgresql://db/jobs").folder("shop"), Address("postgresql://db/jobs").folder("bank")]
+    folders = [PostgresAddress(f"postgresql://{url}").folder() for url in urls]
+    folders += [
+        PostgresAddress("postgresql://db/jobs").folder("shop"),
+        PostgresAddress("postgresql://db/jobs").folder("bank"),
+    ]
     for name in VARIABLES[:-1]:
         monkeypatch.setenv(name, "1")
-        folders.append(Address("postgresql://").folder())
+        folders.append(PostgresAddress("postgresql://").folder())
         monkeypatch.delenv(name)
     assert len(set(folders)) == len(folders)
 
@@ -100,11 +105,11 @@ def test_no_command_shows_a_password(tmp_path):
 
 
 def test_a_driver_that_repeats_a_password_is_not_repeated():
-    address = Address("postgresql://ada:p%40ss@db/jobs?sslpassword=key%2Fpass")
+    address = PostgresAddress("postgresql://ada:p%40ss@db/jobs?sslpassword=key%2Fpass")
     assert address.hide('bad "p@ss" or p%40ss, key/pass, key%2Fpass') == 'bad "***" or ***, ***, ***'
 
 
 @pytest.mark.parametrize("url", ["postgresql://db?password=s3cret@x", "postgresql://db/host%3Dx%20password%3Ds3cret"])
 def test_an_address_that_hides_a_password_where_none_belongs_is_refused(url):
     with pytest.raises(StoreUnusable, match="cannot be read"):
-        Address(url)
+        PostgresAddress(url)

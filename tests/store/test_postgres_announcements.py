@@ -13,13 +13,13 @@ from tests.service.real_time import real
 from tests.store.postgres_server import postgres_url
 from tests.store.samples import NOW, OpenStore, job
 from wakeful import Manual, Scheduler, ids
-from wakeful.clock import VirtualClock
+from wakeful.clock import ManualClock
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.engine.recovery import crash_all
 from wakeful.kernel.loop import sweep
 from wakeful.store import postgres_listener
 from wakeful.store.alarm_watermark import LOOK_MS, Watermark
-from wakeful.store.postgres_address import Address
+from wakeful.store.postgres_address import PostgresAddress
 from wakeful.store.postgres_listener import Listener, announcement, earliest, sent_by
 from wakeful.store.postgres_session import CHANNEL
 
@@ -104,7 +104,7 @@ def test_an_announcement_says_who_sent_it_and_the_earliest_alarm():
 
 def test_other_processes_are_sent_the_earliest_alarm_of_a_transaction_with_events_and_without():
     url = postgres_url()
-    with OpenStore(url, VirtualClock()) as store, psycopg.connect(url, autocommit=True) as other:
+    with OpenStore(url, ManualClock()) as store, psycopg.connect(url, autocommit=True) as other:
         other.execute(f"LISTEN {CHANNEL}")
 
         def emit_too(tx):
@@ -154,12 +154,12 @@ def test_a_listener_hears_of_what_is_set_below_the_floor_and_of_what_is_not():
         watermark.committed(NOW + 1)
         return wanted
 
-    with OpenStore(url, VirtualClock()) as store:
+    with OpenStore(url, ManualClock()) as store:
         watermark.begin(NOW)
         watermark.first({0: None}, NOW)
         assert watermark.wants_look()
         watermark.committed(NOW)
-        listener = Listener(Address(url), "me", watermark, heard.set)
+        listener = Listener(PostgresAddress(url), "me", watermark, heard.set)
         try:
             assert looks()  # at what was announced before it listened
             store.add(job(1, due_at=NOW))
@@ -179,8 +179,8 @@ def test_a_listener_hears_of_what_is_set_below_the_floor_and_of_what_is_not():
 def listener():
     """A listener, its watermark, and what says that it heard something."""
     url, watermark, heard = postgres_url(), Watermark(), threading.Event()
-    with OpenStore(url, VirtualClock()):
-        one = Listener(Address(url), "me", watermark, heard.set)
+    with OpenStore(url, ManualClock()):
+        one = Listener(PostgresAddress(url), "me", watermark, heard.set)
         assert heard.wait(30)
         heard.clear()
         try:
@@ -226,8 +226,8 @@ def test_it_listens_with_more_than_1024_open_files():
         while not files or files[-1] < 1030:
             files.append(os.dup(0))
         url, heard = postgres_url(), threading.Event()
-        with OpenStore(url, VirtualClock()) as store:
-            one = Listener(Address(url), "me", Watermark(), heard.set)
+        with OpenStore(url, ManualClock()) as store:
+            one = Listener(PostgresAddress(url), "me", Watermark(), heard.set)
             try:
                 for due_at in (NOW, NOW + 1):
                     assert heard.wait(30)

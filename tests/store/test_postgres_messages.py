@@ -201,12 +201,12 @@ def _agree_and_talk_nonsense(listener):
 
 @pytest.mark.parametrize("words", ["SSL connection has been closed unexpectedly", "SSL SYSCALL error: EOF detected"])
 def test_a_tls_connection_that_breaks_is_a_lost_connection(words):
-    from wakeful.store.postgres_address import Address
+    from wakeful.store.postgres_address import PostgresAddress
     from wakeful.store.postgres_errors import explain
 
     error = psycopg.OperationalError(words)
     assert lost(error)
-    assert "cannot be reached" in str(explain(error, Address("postgresql://ann@db/x")))
+    assert "cannot be reached" in str(explain(error, PostgresAddress("postgresql://ann@db/x")))
 
 
 @real

@@ -18,11 +18,11 @@ import pytest
 from tests.store.postgres_server import postgres_url
 from tests.store.samples import NOW, OpenStore, end
 from tests.store.samples import run as new_run
-from wakeful.clock import VirtualClock
-from wakeful.domains.agents.inbound.tables import Requests
+from wakeful.clock import ManualClock
+from wakeful.domains.agents.inbound.tables import InboundRequests
 from wakeful.store.jobs import JobFilter
 from wakeful.store.records import RunDetails
-from wakeful.store.stretches import Block, Span
+from wakeful.store.stretches import Block, SlotSpan
 
 ROWS = 100_000
 BIG = ("events", "job_state", "jobs", "lane_sizes", "lanes", "nodes", "run_details", "runs")
@@ -84,7 +84,7 @@ SELECT setval(pg_get_serial_sequence('events', 'id'), {ROWS});
 def filled():
     """A store with a long history, and nobody who would gather statistics about it by himself."""
     url = postgres_url()
-    with OpenStore(url, VirtualClock()) as opened:
+    with OpenStore(url, ManualClock()) as opened:
         with psycopg.connect(url, autocommit=True) as connection:
             for table in BIG:
                 connection.execute(f"ALTER TABLE {table} SET (autovacuum_enabled = false)")
@@ -148,7 +148,7 @@ def _forget(tx):
 def _count_slots(tx, after, number):
     placed, last = tx.slots.next_jobs(after, number, ("delivery",))
     assert (len(placed), last) == (number, after + number)
-    span, block = Span(0, NOW + CENTURY_MS), Block(after, last)
+    span, block = SlotSpan(0, NOW + CENTURY_MS), Block(after, last)
     tx.slots.firsts(span, block)
     tx.slots.unstarted(span, block)
     tx.slots.opened(span, block)
@@ -158,7 +158,7 @@ def _count_slots(tx, after, number):
 
 
 def _list_slots(tx, job_ids):
-    span = Span(0, NOW + CENTURY_MS)
+    span = SlotSpan(0, NOW + CENTURY_MS)
     tx.slots.runs_of_each(job_ids, span)
     tx.stretches.of_each(job_ids, span)
 
@@ -215,7 +215,7 @@ READS = {
         lambda tx: tx.jobs.matching(JobFilter(status="waiting", limit=50)),
         len(ACTIVE) + len(QUEUED),
     ),
-    "schedules that hear chats": (lambda tx: tx.of(Requests).chat_jobs(None), 1),
+    "schedules that hear chats": (lambda tx: tx.of(InboundRequests).chat_jobs(None), 1),
     "jobs declared in code": (lambda tx: tx.jobs.declared(), 1),
     "what will start": (lambda tx: tx.jobs.armed(50, ("delivery",)), 50 + len(ACTIVE) + len(QUEUED)),
     "what starts next": (lambda tx: tx.jobs.soonest(3), len(ACTIVE) + len(QUEUED)),

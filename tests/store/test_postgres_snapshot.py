@@ -16,7 +16,7 @@ from tests.store.postgres_server import emptied_url, postgres_url
 from tests.store.samples import NOW, OpenStore, job
 from tests.store.test_postgres_plans import _plans
 from wakeful import Once, Scheduler
-from wakeful.clock import VirtualClock
+from wakeful.clock import ManualClock
 from wakeful.store.alarm_watermark import COSTLY_MS, LONGEST_REST_MS, Watermark
 from wakeful.triggers.moments import to_ms
 
@@ -53,7 +53,7 @@ def _buffers(store, verb):
 def held():
     """A store with one job armed, after 35,000 others were cleared while somebody looked on."""
     url = postgres_url()
-    with OpenStore(url, VirtualClock()) as opened, psycopg.connect(url, autocommit=True) as admin:
+    with OpenStore(url, ManualClock()) as opened, psycopg.connect(url, autocommit=True) as admin:
         admin.execute("ALTER TABLE job_state SET (autovacuum_enabled = false)")
         admin.execute(_FILL)
         with psycopg.connect(url) as onlooker:
@@ -212,7 +212,7 @@ def _truth(tx):
 
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_a_process_arms_clears_parks_or_rolls_back_it_gets_all_that_is_due(seed):
-    clock = VirtualClock()
+    clock = ManualClock()
     with OpenStore(emptied_url(), clock, inline=True) as store:
         armed = Armed(store, clock, seed)
         for _ in range(120):

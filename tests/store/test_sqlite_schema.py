@@ -13,7 +13,7 @@ from tests.store.samples import NOW, OpenStore, job, run
 from wakeful import store as store_room
 from wakeful.store import schema_version
 from wakeful.store.facts import NUMBERED
-from wakeful.store.records import Alert, EventGroup, JobDef, JobState, NodeRow, RunDetails, RunRow, SkipRow, Token
+from wakeful.store.records import AlertRow, EventGroup, JobDef, JobState, NodeRow, RunDetails, RunRow, SkipRow, TokenRow
 from wakeful.store.schema_version import schema_number
 from wakeful.store.sqlite_file import APPLICATION_ID, _statements, migrations
 
@@ -117,9 +117,9 @@ def test_the_numbers_of_a_table_are_its_own_row_numbers(tmp_path, clock):
         ("runs", RunRow),
         ("run_details", RunDetails),
         ("skips", SkipRow),
-        ("alerts", Alert),
+        ("alerts", AlertRow),
         ("events", EventGroup),
-        ("tokens", Token),
+        ("tokens", TokenRow),
     ],
 )
 def test_a_record_has_the_fields_of_its_table_in_their_order(tmp_path, clock, table, record):

@@ -10,7 +10,7 @@ from typing import Any
 
 from tests.tools.model_server import LONG, PRINTED, ModelServer
 from tests.tools.programs import FAILURES, Program
-from wakeful.domains.agents.prompting import Asked, Outside, build_prompt
+from wakeful.domains.agents.prompting import Outside, PromptParts, build_prompt
 from wakeful.domains.agents.runners.calling import call_agent
 from wakeful.domains.agents.runners.output import LONGEST_REPLY
 from wakeful.domains.agents.runners.spec import takes_paths
@@ -109,7 +109,7 @@ class Checks:
         file, content = bench.work / f"named-{bench.name}.txt", f"the content for {bench.name}"
         file.write_text(content)
         outside = [Outside("text", f"Look at @{file.name} and at @{file} and at @./{file.name} now.")]
-        asked = Asked("tools.check", PROMPT, outside=outside, escapes=takes_paths({"preset": bench.name}))
+        asked = PromptParts("tools.check", PROMPT, outside=outside, escapes=takes_paths({"preset": bench.name}))
         bench.ask("answers", prompt=build_prompt(asked, "nonce"))
         assert bench.server.saw(file.name), "the prompt did not arrive"
         assert not bench.server.saw(content), "the file was sent to the model"

@@ -7,7 +7,7 @@ import functools
 from wakeful import Applied, Interval, NotApplied, Prepared, Unknown, Workflow, ids
 from wakeful.domains.workflows import actions, checkpoints
 from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.testing import run
 
@@ -104,14 +104,14 @@ class Mailroom:
     # -- what is stored -----------------------------------------------------------------------------------------------
 
     async def row(self, scheduler):
-        return await scheduler.read(lambda tx: tx.of(Workflows).get("mailroom"))
+        return await scheduler.read(lambda tx: tx.of(WorkflowVerbs).get("mailroom"))
 
     async def handler(self, scheduler, name="append"):
-        return await scheduler.read(lambda tx: tx.of(Workflows).handler("mailroom", name))
+        return await scheduler.read(lambda tx: tx.of(WorkflowVerbs).handler("mailroom", name))
 
     async def attempts(self, scheduler, handler="append"):
         """Oldest first."""
-        found = await scheduler.read(lambda tx: tx.of(Workflows).runs("mailroom", 500, handler=handler))
+        found = await scheduler.read(lambda tx: tx.of(WorkflowVerbs).runs("mailroom", 500, handler=handler))
         return found[::-1]
 
     async def events(self, scheduler, topic="mail"):

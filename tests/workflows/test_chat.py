@@ -13,7 +13,7 @@ from wakeful.domains.alerts import configure
 from wakeful.domains.delivery.chat.buttons import NotPressed, buttons_of, press
 from wakeful.domains.delivery.chat.tables import Person
 from wakeful.domains.delivery.tables import DeliveryFilter, Outbox
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 
 ADA = Person("phone", "1", "operator", "Ada", "code", 0)
 
@@ -60,7 +60,7 @@ async def test_an_uncertain_change_is_settled_by_a_press(room, label, verdict, l
         await room.sleep("1m")
         assert room.ledger == ledger
         assert await room.events(scheduler) == {"a": "consumed"}
-        [done] = await scheduler.read(lambda tx: tx.of(Workflows).actions("mailroom", 9))
+        [done] = await scheduler.read(lambda tx: tx.of(WorkflowVerbs).actions("mailroom", 9))
         assert (done.who, done.action, done.detail) == ("Ada (phone 1)", "settled", verdict)
 
 

@@ -14,7 +14,7 @@ from wakeful.domains.workflows import views
 from wakeful.domains.workflows.configuration import WorkflowSection, install_configured
 from wakeful.domains.workflows.fixes.hook import NoAnswer, read_answer
 from wakeful.domains.workflows.fixes.tables import Fixes
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.errors import InvalidJob
 
 pytestmark = pytest.mark.promise("K12")
@@ -119,7 +119,7 @@ async def test_without_leave_to_apply_a_correction_waits_for_a_person(room, verd
         await room.sleep("1m")
         [fix] = await fixes(scheduler)
         assert fix.who == "Ada"
-        [done] = await scheduler.read(lambda tx: tx.of(Workflows).actions("mailroom", 9))
+        [done] = await scheduler.read(lambda tx: tx.of(WorkflowVerbs).actions("mailroom", 9))
         assert (done.who, done.detail) == ("Ada", f"{ids.encode('fix', fix.id)}: looks right")
         if verdict == "approve":
             assert (fix.status, room.ledger) == ("applied", ["a"])
@@ -261,11 +261,11 @@ def test_a_program_is_given_the_failure_and_its_files_are_written_and_deployed(t
             await scheduler.start()
             async with asyncio.timeout(60):
                 while True:
-                    handler = await scheduler.read(lambda tx: tx.of(Workflows).handler("filed", "poll"))
+                    handler = await scheduler.read(lambda tx: tx.of(WorkflowVerbs).handler("filed", "poll"))
                     if handler.state != "{}":
                         break
                     await asyncio.sleep(0.05)
-            row = await scheduler.read(lambda tx: tx.of(Workflows).get("filed"))
+            row = await scheduler.read(lambda tx: tx.of(WorkflowVerbs).get("filed"))
             kept = (await scheduler.read(lambda tx: tx.of(Fixes).of("filed", 9)))[::-1]
             await scheduler.stop()
             return handler, row, kept

@@ -10,9 +10,9 @@ import pytest
 
 from tests.cli.conftest import terminal
 from wakeful import Scheduler, Workflow
-from wakeful.domains.workflows.files import Listed, WorkflowFiles
+from wakeful.domains.workflows.files import WorkflowFiles, WorkflowList
 from wakeful.domains.workflows.loading import CannotLoad, FileRef, load_file, read_ref
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.wiring import mistakes, warnings
 from wakeful.errors import InvalidJob, InvalidSetting
 
@@ -128,7 +128,7 @@ def test_wiring_mistakes_are_found_before_anything_runs():
 
 
 async def rows(scheduler):
-    return {row.name: row for row in await scheduler.read(lambda tx: tx.of(Workflows).all())}
+    return {row.name: row for row in await scheduler.read(lambda tx: tx.of(WorkflowVerbs).all())}
 
 
 def test_a_broken_file_stops_its_workflow_alone_until_it_is_corrected(tmp_path):
@@ -138,7 +138,7 @@ def test_a_broken_file_stops_its_workflow_alone_until_it_is_corrected(tmp_path):
 
     async def main():
         scheduler = Scheduler(f"sqlite:///{tmp_path}/w.db")
-        files = WorkflowFiles(scheduler, Listed(refs))
+        files = WorkflowFiles(scheduler, WorkflowList(refs))
         files.load_all()
         async with scheduler:
             await scheduler.start()
@@ -156,7 +156,7 @@ def test_a_broken_file_stops_its_workflow_alone_until_it_is_corrected(tmp_path):
             await files.run_once()
             found = await rows(scheduler)
             assert found["good"].issue is None
-            versions = await scheduler.read(lambda tx: tx.of(Workflows).versions("good"))
+            versions = await scheduler.read(lambda tx: tx.of(WorkflowVerbs).versions("good"))
             assert [number for number, _, _ in versions] == [2, 1]
             assert await scheduler.list_alerts() == []
             await scheduler.stop()
@@ -234,7 +234,7 @@ def test_two_files_with_one_name_stop_the_second_alone_whatever_the_files_are_ca
 
     async def main():
         scheduler = Scheduler(f"sqlite:///{tmp_path}/w.db")
-        files = WorkflowFiles(scheduler, Listed([first, second]))
+        files = WorkflowFiles(scheduler, WorkflowList([first, second]))
         files.load_all()
         async with scheduler:
             await scheduler.start()
@@ -262,7 +262,7 @@ def test_a_name_that_another_file_gives_up_is_free_at_once(tmp_path, names, chan
 
     async def main():
         scheduler = Scheduler(f"sqlite:///{tmp_path}/w.db")
-        files = WorkflowFiles(scheduler, Listed(refs))
+        files = WorkflowFiles(scheduler, WorkflowList(refs))
         files.load_all()
         async with scheduler:
             await scheduler.start()
@@ -284,7 +284,7 @@ def test_any_number_of_broken_files_with_one_long_name_have_each_a_place_of_its_
 
     async def main():
         scheduler = Scheduler(f"sqlite:///{tmp_path}/w.db")
-        files = WorkflowFiles(scheduler, Listed(refs))
+        files = WorkflowFiles(scheduler, WorkflowList(refs))
         files.load_all()
         async with scheduler:
             await scheduler.start()

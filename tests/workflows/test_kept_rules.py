@@ -10,9 +10,9 @@ from wakeful import ApprovalNeeded, ScheduleTriggerError, TransientError, ids
 from wakeful.domains.workflows import checkpoints
 from wakeful.domains.workflows.arming import EVENT, look_at_pending
 from wakeful.domains.workflows.failures import classify
-from wakeful.domains.workflows.fixes.deciding import Ask, Code, decide, next_step
+from wakeful.domains.workflows.fixes.deciding import Ask, WorkflowCode, decide, next_step
 from wakeful.domains.workflows.hooks import merge_waiting
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.timing import MAX_FIXES
 from wakeful.domains.workflows.topics.tables import EventRow, InputRow, Topics
 from wakeful.store.records import RunRow
@@ -63,7 +63,7 @@ async def test_after_a_commit_a_handler_is_blamed_for_no_earlier_crash(room):
         await scheduler.start()
         await room.sleep("5s")
         blamed = {"crashes": 4, "blamed": 4}
-        await scheduler.transact(lambda tx, _: tx.of(Workflows).change_handler("mailroom", "append", **blamed))
+        await scheduler.transact(lambda tx, _: tx.of(WorkflowVerbs).change_handler("mailroom", "append", **blamed))
         room.mails = ["a"]
         await room.sleep("6m")
         handler = await room.handler(scheduler)
@@ -212,10 +212,10 @@ async def test_after_three_corrections_none_is_asked_for(room):
     async with room.open() as scheduler:
         await scheduler.start()
         await room.sleep("5s")
-        code = Code((await room.row(scheduler)).version, {})
+        code = WorkflowCode((await room.row(scheduler)).version, {})
 
         def step(tx, context, fixes):
-            tx.of(Workflows).change_handler("mailroom", "append", fixes=fixes)
+            tx.of(WorkflowVerbs).change_handler("mailroom", "append", fixes=fixes)
             return next_step(tx, context, "mailroom", code)
 
         assert await scheduler.transact(lambda tx, context: step(tx, context, MAX_FIXES)) is None
@@ -249,7 +249,7 @@ async def test_events_of_a_run_in_progress_and_inputs_of_events_that_are_kept_ar
     async with room.open() as scheduler:
 
         def work(tx, _):
-            topics, table = tx.of(Topics), tx.of(Workflows)
+            topics, table = tx.of(Topics), tx.of(WorkflowVerbs)
             event = EventRow(5, "mailroom", "mail", "a", 1, "{}", "consumed", 10, run_id=7, settled_at=20)
             topics.add_inputs([InputRow(3, "mailroom", "imap", "mail", "a", None, 10)])
             topics.add([event], [(5, 3)])

@@ -17,7 +17,7 @@ from wakeful.domains.workflows.configuration import (
     ready_to_apply,
     reload_configured,
 )
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 
 
 def section(folder, *entries):
@@ -36,7 +36,7 @@ def folder(tmp_path):
 
 
 async def rows(scheduler):
-    return {row.name: row for row in await scheduler.read(lambda tx: tx.of(Workflows).all())}
+    return {row.name: row for row in await scheduler.read(lambda tx: tx.of(WorkflowVerbs).all())}
 
 
 async def settled(scheduler, name):
@@ -101,7 +101,7 @@ def test_a_changed_list_takes_effect_while_the_server_runs(folder):
         install_configured(again, section(folder, "one.py"), None)
         async with again:
             await again.start()
-            handler = await again.read(lambda tx: tx.of(Workflows).handler("one", "poll"))
+            handler = await again.read(lambda tx: tx.of(WorkflowVerbs).handler("one", "poll"))
             assert handler.state == '{"word":1,"config":{}}', "what is stored stays for when it comes back"
             await again.stop()
 

@@ -12,7 +12,7 @@ from wakeful.domains.workflows import hooks, views
 from wakeful.domains.workflows.actions import pause
 from wakeful.domains.workflows.draining import drain
 from wakeful.domains.workflows.input_actions import replay_event
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.errors import InvalidJob, NotFound
 
@@ -30,7 +30,7 @@ async def drained(scheduler):
 
 async def did(scheduler):
     """(who, what, detail) of what people did, oldest first."""
-    found = await scheduler.read(lambda tx: tx.of(Workflows).actions("mailroom", 50))
+    found = await scheduler.read(lambda tx: tx.of(WorkflowVerbs).actions("mailroom", 50))
     return [(one.who, one.action, one.detail) for one in reversed(found)]
 
 

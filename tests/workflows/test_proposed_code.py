@@ -15,7 +15,7 @@ from wakeful.domains.workflows import actions
 from wakeful.domains.workflows.configuration import WorkflowSection, install_configured
 from wakeful.domains.workflows.fixes.syntax import refuse_other_workflow, refuse_syntax
 from wakeful.domains.workflows.fixes.tables import Fixes
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 
 SECRET = "DB_PASSWORD"  # noqa: S105 - the name of a variable
 BROKEN = """
@@ -92,7 +92,7 @@ def test_proposed_code_is_not_run_before_it_is_approved_and_then_first_without_s
             assert (proposed.status, proposed.made, desk.traces) == ("proposed", None, [])
             await approve(scheduler, proposed)
             applied = await desk.reached(scheduler, "applied", "failed", "lapsed")
-            row = await scheduler.read(lambda tx: tx.of(Workflows).get("filed"))
+            row = await scheduler.read(lambda tx: tx.of(WorkflowVerbs).get("filed"))
             assert (applied.status, applied.made) == ("applied", row.version)
 
     asyncio.run(main())

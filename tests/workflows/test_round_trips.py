@@ -11,7 +11,7 @@ from tests.store.postgres_server import postgres_url
 from tests.store.test_postgres_round_trips import LOOK, transactions
 from wakeful import Prepared, Scheduler, Workflow
 from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 
 __all__ = ["transactions"]
 
@@ -47,7 +47,7 @@ def flow():
 
 
 def has_ended(tx, name):
-    row = tx.of(Workflows).handler("flow", "work")
+    row = tx.of(WorkflowVerbs).handler("flow", "work")
     return name in row.state and tx.jobs.state_of(row.job_id).run_id is None
 
 
@@ -89,14 +89,14 @@ async def test_an_event_goes_its_way_in_seven_transactions_with_few_questions_ea
 @pytest.mark.promise("K6")
 @real
 async def test_a_thousand_messages_are_published_with_few_questions(transactions):
-    from wakeful.domains.workflows.publishing import Message, publish
+    from wakeful.domains.workflows.publishing import NewEvent, publish
 
     async with Scheduler(postgres_url()) as scheduler:
         scheduler.add_workflow(flow())
         await scheduler.start()
         await scheduler.stop()
         done = len(transactions)
-        messages = [Message("events", f"m{number % 999}", "{}") for number in range(1000)]
+        messages = [NewEvent("events", f"m{number % 999}", "{}") for number in range(1000)]
         made = await scheduler.transact(lambda tx, context: publish(tx, context, "flow", messages))
         (only,) = [each for each in transactions[done:] if any("workflow_events" in one for one in each)]
         assert len(only) <= 10, only

@@ -14,8 +14,8 @@ from tests.workflows.dying import Dying
 from tests.workflows.mailroom import virtual
 from wakeful import Applied, NotApplied, Workflow
 from wakeful.domains.workflows.steps.tables import Tasks
-from wakeful.domains.workflows.steps.taking import Taken
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.steps.taking import ClaimedWork
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.testing import run
 
 STEPS = ("label", "mail")
@@ -110,7 +110,7 @@ class Life:
     @staticmethod
     def name_of(tx, result):
         """Which checkpoint it was."""
-        if isinstance(result, Taken):
+        if isinstance(result, ClaimedWork):
             return "taken"
         if getattr(result, "type", None) != "steps":
             return None
@@ -169,8 +169,8 @@ class Life:
         assert (await scheduler.workflows.get("shop"))["issue"] is None
 
         def left(tx):
-            active = [one for one in tx.of(Workflows).runs("shop", 500) if one.status == "active"]
-            return tx.of(Workflows).open_runs("shop"), tx.of(Tasks).counts("shop"), active
+            active = [one for one in tx.of(WorkflowVerbs).runs("shop", 500) if one.status == "active"]
+            return tx.of(WorkflowVerbs).open_runs("shop"), tx.of(Tasks).counts("shop"), active
 
         assert await scheduler.read(left) == ([], {}, [])
 

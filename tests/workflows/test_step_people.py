@@ -9,9 +9,9 @@ import pytest
 
 from tests.workflows.mailroom import virtual
 from wakeful import Scheduler, ScheduleTriggerError, Workflow, ids
-from wakeful.domains.workflows.publishing import Message, publish
+from wakeful.domains.workflows.publishing import NewEvent, publish
 from wakeful.domains.workflows.steps.tables import PARKED, TaskRow, Tasks
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import Topics
 
 MANY, KEYS = 1_050, 7
@@ -29,7 +29,7 @@ def post(ledger):
 
 def park_all(tx, context):
     """As if each had failed, without thousands of runs."""
-    messages = [Message("letters", f"m{number}", str(number)) for number in range(MANY)]
+    messages = [NewEvent("letters", f"m{number}", str(number)) for number in range(MANY)]
     publish(tx, context, "post", messages)
     events = tx.of(Tasks).unkeyed("post", "letters", 0, MANY)
     tx.of(Topics).reserve([event.id for event in events], 1)
@@ -128,12 +128,12 @@ async def test_a_person_may_settle_a_step_long_after_its_run_is_no_longer_kept(r
 
         def prune(tx, _):
             tx.runs.delete([number])
-            tx.of(Workflows).forget_runs([number])
-            return tx.of(Workflows).prune_runs(number + 1, 100)
+            tx.of(WorkflowVerbs).forget_runs([number])
+            return tx.of(WorkflowVerbs).prune_runs(number + 1, 100)
 
         await scheduler.transact(prune)
         await scheduler.workflows.settle("post", parked["run"], "happened")
         await room.sleep("1m")
         assert ledger == [1]
         assert await scheduler.transact(prune) >= 0
-        assert await scheduler.read(lambda tx: tx.of(Workflows).run(number)) is None, "nothing needs it any more"
+        assert await scheduler.read(lambda tx: tx.of(WorkflowVerbs).run(number)) is None, "nothing needs it any more"

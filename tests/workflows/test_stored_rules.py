@@ -12,9 +12,9 @@ from tests.workflows.test_corrections import Hook, fixes, opened, wrong
 from wakeful import ScheduleTriggerError, TransientError, ids
 from wakeful.domains.workflows.arming import EVENT, LockedJobs, arm, arm_forgotten, set_alarm
 from wakeful.domains.workflows.deploying import deploy, plan_deployment
-from wakeful.domains.workflows.fixes.deciding import Code, next_step
+from wakeful.domains.workflows.fixes.deciding import WorkflowCode, next_step
 from wakeful.domains.workflows.hooks import ended
-from wakeful.domains.workflows.tables import WorkflowRun, Workflows
+from wakeful.domains.workflows.tables import WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import EventRow, Topics
 from wakeful.kernel.rules.outcome import Result
 from wakeful.store.records import RunRow
@@ -120,7 +120,7 @@ async def test_a_correction_is_asked_for_once_and_an_answer_that_comes_too_late_
     async with opened(room, slow, apply=True) as scheduler:
         await scheduler.start()
         await room.sleep("1m")
-        code = Code((await room.row(scheduler)).version, {})
+        code = WorkflowCode((await room.row(scheduler)).version, {})
         assert await scheduler.transact(lambda tx, context: next_step(tx, context, "mailroom", code)) is None
         await room.act_on(scheduler, "resume", who="Ada")
         await room.sleep("1m")
@@ -163,7 +163,7 @@ async def test_a_workflow_that_drains_is_not_run_by_hand(room):
     async with room.open() as scheduler:
         await scheduler.start()
         await room.sleep("1s")
-        await scheduler.transact(lambda tx, _: tx.of(Workflows).change("mailroom", tx.now, draining=1))
+        await scheduler.transact(lambda tx, _: tx.of(WorkflowVerbs).change("mailroom", tx.now, draining=1))
         with pytest.raises(ScheduleTriggerError, match="mailroom is draining: resume it first"):
             await room.act_on(scheduler, "run_now", who="Ada")
 
@@ -212,7 +212,7 @@ async def test_a_handler_with_a_run_to_continue_is_armed_when_nothing_else_does(
         handler, attempt = await room.handler(scheduler), (await room.attempts(scheduler))[-1]
 
         def forget(tx, context):
-            tx.of(Workflows).change_handler("mailroom", "append", open_run=attempt.id)
+            tx.of(WorkflowVerbs).change_handler("mailroom", "append", open_run=attempt.id)
             arm_forgotten(tx, context)
             return [run.due_at <= tx.now for run in tx.runs.open(handler.job_id)]
 
@@ -307,12 +307,12 @@ async def test_what_a_run_that_was_cut_off_reserved_is_pending_at_once(room):
 
         def cut(tx, context):
             run = RunRow.queued(context.new_id(), tx.jobs.by_name("mailroom.append")[0], "event", tx.now)
-            handler = tx.of(Workflows).handler("mailroom", "append")
+            handler = tx.of(WorkflowVerbs).handler("mailroom", "append")
             fresh = WorkflowRun(
                 run.id, handler.job_id, "mailroom", "append", "consumer", None, "v", "prepared", "active", "none",
                 "prepare", 0, created_at=tx.now, updated_at=tx.now,
             )  # fmt: skip
-            tx.of(Workflows).add_run(fresh)
+            tx.of(WorkflowVerbs).add_run(fresh)
             tx.of(Topics).add([EventRow(5, "mailroom", "mail", "z", 99, "{}", "pending", tx.now)], [])
             tx.of(Topics).reserve([5], run.id)
             ended(tx, context, tx.jobs.by_name("mailroom.append")[0], run, Result("crashed"))

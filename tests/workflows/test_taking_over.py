@@ -8,7 +8,7 @@ import pytest
 
 from tests.workflows.mailroom import virtual
 from wakeful import Scheduler
-from wakeful.domains.workflows.registry import Registry
+from wakeful.domains.workflows.registry import WorkflowRegistry
 from wakeful.kernel.engine.recovery import crash_all
 
 POINTS = ["prepare", "mutate", "next"]
@@ -111,7 +111,7 @@ async def test_a_node_with_older_code_does_not_deploy_it_and_leaves_the_workflow
 
 
 def test_a_node_with_other_code_knows_how_long_no_node_has_run_a_job():
-    registry = Registry()
+    registry = WorkflowRegistry()
     assert registry.refused_since(7, 1_000, last_run_at=500) == 1_000
     assert registry.refused_since(7, 20_000, last_run_at=500) == 1_000
     assert registry.refused_since(7, 40_000, last_run_at=30_000) == 40_000, "another node has run it meanwhile"
@@ -120,7 +120,7 @@ def test_a_node_with_other_code_knows_how_long_no_node_has_run_a_job():
 
 
 def test_nothing_is_kept_of_jobs_that_were_refused_long_ago():
-    registry = Registry()
+    registry = WorkflowRegistry()
     for job_id in range(1_000):
         registry.refused_since(job_id, job_id * 1_000, last_run_at=None)
     assert len(registry._refused) <= 32

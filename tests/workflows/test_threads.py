@@ -27,7 +27,7 @@ from wakeful import (
 )
 from wakeful.domains.workflows import actions
 from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.threads import Work, is_left
 from wakeful.domains.workflows.views import workflow_view
 from wakeful.testing import WorkflowTest
@@ -110,11 +110,11 @@ async def begun(scheduler, bank, bill="1"):
 
 
 async def newest(scheduler):
-    return (await scheduler.read(lambda tx: tx.of(Workflows).runs("bank", 1)))[0]
+    return (await scheduler.read(lambda tx: tx.of(WorkflowVerbs).runs("bank", 1)))[0]
 
 
 async def row(scheduler):
-    return await scheduler.read(lambda tx: tx.of(Workflows).get("bank"))
+    return await scheduler.read(lambda tx: tx.of(WorkflowVerbs).get("bank"))
 
 
 @pytest.mark.promise("K11")
@@ -285,7 +285,7 @@ async def test_other_nodes_wait_for_a_thread_of_a_living_node_and_not_for_one_of
 
         def cut_off_there(tx, context):
             node = tx.nodes.named("there").id
-            tx.of(Workflows).change("mailroom", tx.now, working_run=1, working_node=node, working_since=tx.now)
+            tx.of(WorkflowVerbs).change("mailroom", tx.now, working_run=1, working_node=node, working_since=tx.now)
 
         await scheduler.transact(cut_off_there)
         await publish_mail(scheduler, "a")

@@ -11,7 +11,7 @@ import pytest
 from tests.workflows.mailroom import Mailroom, fails, virtual
 from tests.workflows.mailroom import publish as publish_mail
 from wakeful import Scheduler
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 
 
 @pytest.fixture
@@ -35,7 +35,7 @@ async def left_there(room, scheduler, run_id):
 
     def cut_off_there(tx, context):
         node = tx.nodes.named("there").id
-        tx.of(Workflows).change("mailroom", tx.now, working_run=run_id, working_node=node, working_since=tx.now)
+        tx.of(WorkflowVerbs).change("mailroom", tx.now, working_run=run_id, working_node=node, working_since=tx.now)
 
     await scheduler.transact(cut_off_there)
     await other.close()

@@ -213,7 +213,7 @@ async def test_an_event_in_use_is_not_skipped_and_an_input_is_skipped_with_its_l
 def caused(tx, context):
     """Two events of one input."""
     row = InputRow(context.new_id(), "mailroom", "imap", "mail", "7", None, tx.now)
-    messages = [input_actions.Message("mail", name, "{}", (row.id,)) for name in ("x~1", "x~2")]
+    messages = [input_actions.NewEvent("mail", name, "{}", (row.id,)) for name in ("x~1", "x~2")]
     return [ids.encode("evt", one.event_id) for one in publish_all(tx, context, messages, row)]
 
 
@@ -258,7 +258,7 @@ async def test_an_input_with_very_many_events_is_pending_while_one_of_them_is_an
 
         def many(tx, context):
             row = InputRow(context.new_id(), "mailroom", "imap", "mail", "7", None, tx.now)
-            messages = [input_actions.Message("mail", str(n), "{}", (row.id,)) for n in range(1_200)]
+            messages = [input_actions.NewEvent("mail", str(n), "{}", (row.id,)) for n in range(1_200)]
             made = publish_all(tx, context, messages, row)
             tx.of(Topics).skip([one.event_id for one in made[:150]], tx.now)
             return ids.encode("inp", row.id)

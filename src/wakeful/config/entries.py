@@ -41,14 +41,14 @@ Place = tuple[str | int, ...]
 T = TypeVar("T")
 
 
-class Problem(NamedTuple):
+class EntryProblem(NamedTuple):
     """Something wrong with a job, and with which part of it."""
 
     where: Place
     message: str
 
 
-class Entry(NamedTuple):
+class JobEntry(NamedTuple):
     """A job as its file wants it."""
 
     new: NewJob
@@ -62,7 +62,7 @@ class FleetFile(NamedTuple):
 
     path: Path
     name: str
-    entries: tuple[Entry, ...]
+    entries: tuple[JobEntry, ...]
     defaults: Mapping[str, Any]  # default options of jobs
     hash: str
     references: tuple[str, ...]
@@ -103,21 +103,21 @@ class Setting(NamedTuple):
     rhythms: tuple[str, ...] = RHYTHMS
 
 
-def read_entry(name: str, data: Any, setting: Setting) -> tuple[Entry | None, list[Problem]]:
+def read_entry(name: str, data: Any, setting: Setting) -> tuple[JobEntry | None, list[EntryProblem]]:
     """The job, or None and everything that is wrong with it."""
-    reader = _Reader(name, data, setting)
+    reader = _EntryReader(name, data, setting)
     entry = reader.entry()
     return (None, reader.problems) if reader.problems else (entry, [])
 
 
 def references_of(name: str, data: Any, setting: Setting) -> tuple[tuple[Place, str], ...]:
     """What a job refers to, also where something else is wrong with it."""
-    return tuple(_Reader(name, data, setting).references())
+    return tuple(_EntryReader(name, data, setting).references())
 
 
-class _Reader:
+class _EntryReader:
     def __init__(self, name: str, data: Any, setting: Setting) -> None:
-        self.problems: list[Problem] = []
+        self.problems: list[EntryProblem] = []
         self._name = name
         self._folder, self._zone, self._forms, self._rhythms = setting
         self._meant: set[str] = set()  # keys that were probably meant by unknown ones, which are reported already
@@ -127,7 +127,7 @@ class _Reader:
         self._data: dict[str, Any] = {key: value for key, value in data.items() if value is not None}
         self._form = self._choose()
 
-    def entry(self) -> Entry | None:
+    def entry(self) -> JobEntry | None:
         if self.problems and not self._data:
             return None
         self._try((), lambda: check_name("name", self._name))
@@ -143,7 +143,7 @@ class _Reader:
         if self.problems or trigger is None or self._form is None:
             return None
         new = NewJob(self._name, trigger, kind=self._form.kind, payload=payload, owner=owner, **options)
-        return Entry(new, bool(enabled), notes, references)
+        return JobEntry(new, bool(enabled), notes, references)
 
     # -- which keys ---------------------------------------------------------------------------------------------------
 
@@ -171,7 +171,7 @@ class _Reader:
             others = " or ".join(mark for mark, form in self._forms.items() if key in form.names)
             hint = f"Did you mean {near[0]!r}?" if near else f"Known here: {', '.join(sorted(known))}."
             hint = f"It is for jobs with {others}." if others else hint
-            self.problems.append(Problem((key,), f"There is no key {key!r} in jobs.{self._name}. {hint}"))
+            self.problems.append(EntryProblem((key,), f"There is no key {key!r} in jobs.{self._name}. {hint}"))
 
     def references(self) -> Iterator[tuple[Place, str]]:
         if not may_refer(self._data):
@@ -274,7 +274,7 @@ class _Reader:
                 if part in parts or (part is None and parts):
                     return {}
                 where = (field.name,) if part is None else (field.name, part)
-                self.problems.append(Problem(where, _placed(place, str(error))))
+                self.problems.append(EntryProblem(where, _placed(place, str(error))))
                 if part is None:
                     return {}
                 parts.add(part)
@@ -327,7 +327,7 @@ class _Reader:
     # -- problems -----------------------------------------------------------------------------------------------------
 
     def _add(self, where: Place, message: str) -> None:
-        self.problems.append(Problem(where, f"{self._shown(where)} {message}"))
+        self.problems.append(EntryProblem(where, f"{self._shown(where)} {message}"))
 
     def _shown(self, where: Place) -> str:
         return ".".join(map(str, ("jobs", self._name, *where)))
@@ -339,7 +339,7 @@ class _Reader:
         except SchedulerError as error:
             named = getattr(error, "field", None)
             place = (named,) if named in self._data else where
-            self.problems.append(Problem(place, _placed(self._shown(place), str(error))))
+            self.problems.append(EntryProblem(place, _placed(self._shown(place), str(error))))
         except (TypeError, ValueError):
             self._add(where, "cannot be read.")
         return None

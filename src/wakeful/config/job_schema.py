@@ -52,7 +52,7 @@ def job_schema() -> Schema:
     return {"type": "object", "additionalProperties": False, "properties": {**keys, **own}}
 
 
-class Jobs(RootModel[Any]):
+class JobsSection(RootModel[Any]):
     """Jobs by name."""
 
     root: Any = None

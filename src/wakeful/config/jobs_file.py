@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
-from wakeful.config.entries import Entry, FleetFile, Place, Setting, forms, read_entry, references_of
+from wakeful.config.entries import FleetFile, JobEntry, Place, Setting, forms, read_entry, references_of
 from wakeful.config.reading import ConfigError, Fault, Raw, read_plain
 from wakeful.domains import domains
 from wakeful.errors import InvalidSetting
@@ -40,7 +40,7 @@ class FileTerms(NamedTuple):
 class SectionReader(Protocol):
     """Reads the jobs in a domain's section, of several files."""
 
-    entries: list[Entry]
+    entries: list[JobEntry]
     references: set[str]
     faults: list[Fault]
 
@@ -76,7 +76,7 @@ def read_fleet_file(
         except ConfigError as error:
             faults += error.faults
     zone = settled_zone(config.defaults.timezone, system_zone())
-    found: dict[str, tuple[Entry, Raw]] = {}
+    found: dict[str, tuple[JobEntry, Raw]] = {}
     wrong: list[tuple[str, References, Raw]] = []
     for file in files:
         setting = Setting(file.path.resolve().parent, zone, forms())
@@ -184,7 +184,7 @@ JOBS_FORM = (
 
 def _entries(
     raw: Raw, setting: Setting, faults: list[Fault], wrong: list[tuple[str, References, Raw]]
-) -> Iterator[tuple[str, Entry]]:
+) -> Iterator[tuple[str, JobEntry]]:
     """The jobs of a file; of those with a mistake, `wrong` gets what they refer to."""
     jobs = raw.data.get("jobs")
     if jobs is not None and not isinstance(jobs, dict):

@@ -132,7 +132,7 @@ class Limits(Section):
         return {"runs_per_day": runs, "cost_per_day": self.cost_per_day, "tokens_per_day": self.tokens_per_day}
 
 
-class Kept(Section):
+class RetentionSection(Section):
     """How long, and how many, ended runs and other records are kept."""
 
     age: Annotated[Duration, AfterValidator(_whole_days)] = Field(default="30d", validate_default=True)
@@ -153,7 +153,7 @@ class Kept(Section):
         )  # fmt: skip
 
 
-class CatchUp(Section):
+class CatchUpSection(Section):
     """A missed slot is run if it is no later than this."""
 
     within: Duration
@@ -163,14 +163,14 @@ class Defaults(Section):
     """What holds for jobs that do not say otherwise."""
 
     timezone: Annotated[str, AfterValidator(_zone)] | None = None
-    catch_up: Literal["once", "skip"] | CatchUp | None = None
+    catch_up: Literal["once", "skip"] | CatchUpSection | None = None
 
     def job_options(self) -> dict[str, Any]:
         """Options for a job that has none of its own."""
         if self.catch_up is None:
             return {}
         within = self.catch_up
-        return {"catch_up": {"within": within.within / 1000} if isinstance(within, CatchUp) else within}
+        return {"catch_up": {"within": within.within / 1000} if isinstance(within, CatchUpSection) else within}
 
 
 class BaseConfig(Section):
@@ -182,5 +182,5 @@ class BaseConfig(Section):
     include: list[Annotated[str, Field(min_length=1)]] = []
     server: Server = Server()
     limits: Limits = Limits()
-    retention: Kept = Kept()
+    retention: RetentionSection = RetentionSection()
     defaults: Defaults = Defaults()

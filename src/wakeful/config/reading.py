@@ -62,7 +62,7 @@ class ConfigError(InvalidSetting):
         self.faults = faults
 
 
-class Origin(NamedTuple):
+class ValueOrigin(NamedTuple):
     """Where a value is written that another place has, too."""
 
     file: str
@@ -85,7 +85,7 @@ class Raw(NamedTuple):
     columns: dict[Where, int]
     faults: list[Fault]
     repeated: list[Fault]
-    origins: dict[Where, Origin]
+    origins: dict[Where, ValueOrigin]
     text: str = ""
     known: Mapping[str, str] = {}
 
@@ -100,7 +100,7 @@ class Raw(NamedTuple):
         return Fault(str(self.path), line, _shown(where), message, column)
 
 
-class _Loader(yaml.SafeLoader):
+class _YamlLoader(yaml.SafeLoader):
     """Scalars mean what YAML 1.2 says they mean."""
 
     yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}  # noqa: RUF012 - the parent's own shape
@@ -116,7 +116,7 @@ class _QuickLoader(Composer, getattr(yaml, "CSafeLoader", yaml.SafeLoader)):  # 
         super(Composer, self).__init__(text)
         Composer.__init__(self)
 
-    yaml_implicit_resolvers = _Loader.yaml_implicit_resolvers
+    yaml_implicit_resolvers = _YamlLoader.yaml_implicit_resolvers
 
 
 for _tag, _pattern, _first in (
@@ -125,7 +125,7 @@ for _tag, _pattern, _first in (
     ("int", r"[-+]?[0-9]+", "-+0123456789"),
     ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
 ):
-    _Loader.add_implicit_resolver(
+    _YamlLoader.add_implicit_resolver(
         f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), [*_first.replace("\0", ""), ""]
     )
 
@@ -248,17 +248,17 @@ def _begins_with_star(text: str, mark: Any) -> bool:
 
 
 @lru_cache(maxsize=1)
-def _composed(text: str) -> tuple[_Loader, yaml.Node | None]:
+def _composed(text: str) -> tuple[_YamlLoader, yaml.Node | None]:
     """The file as nodes, once for who reads its basics and then the whole.
 
     What the quick loader refuses is read by the other, which says better what is wrong.
     """
-    for kind in (_QuickLoader, _Loader):
+    for kind in (_QuickLoader, _YamlLoader):
         loader: Any = kind(text)
         try:
             return loader, loader.get_single_node()
         except yaml.YAMLError:
-            if kind is _Loader:
+            if kind is _YamlLoader:
                 raise
         finally:
             loader.dispose()
@@ -268,7 +268,7 @@ def _composed(text: str) -> tuple[_Loader, yaml.Node | None]:
 class _Walk:
     """Turns nodes into data; what aliases repeat is counted, so that a small file cannot become a huge one."""
 
-    def __init__(self, loader: _Loader, raw: Raw) -> None:
+    def __init__(self, loader: _YamlLoader, raw: Raw) -> None:
         self._loader = loader
         self._raw = raw
         self._left = MOST_VALUES

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wakeful.config.entries import Entry, Setting, forms, read_entry
+from wakeful.config.entries import JobEntry, Setting, forms, read_entry
 from wakeful.domains.agents.agents_file import entries_of
 from wakeful.errors import InvalidJob, SchedulerError
 from wakeful.kernel.actions.drafts import NewJob
@@ -25,7 +25,7 @@ class Checked(NamedTuple):
 
     found: ImportEntry
     job: Mapping[str, Any]  # as a file has it
-    entry: Entry | None
+    entry: JobEntry | None
     exists: bool = False  # it is there already
 
     @property
@@ -40,7 +40,7 @@ class Batch(NamedTuple):
 
     entries: list[Checked]
     agents: Mapping[str, Mapping[str, Any]]
-    wakes: list[Entry]
+    wakes: list[JobEntry]
 
     @property
     def new(self) -> list[Checked]:
@@ -91,7 +91,7 @@ def _placed(job: dict[str, Any], terms: ImportContext) -> dict[str, Any]:
     return {**job, "timezone": terms.local}
 
 
-def _entry(found: ImportEntry, job: Mapping[str, Any], agents: Mapping[str, Any], terms: ImportContext) -> Entry:
+def _entry(found: ImportEntry, job: Mapping[str, Any], agents: Mapping[str, Any], terms: ImportContext) -> JobEntry:
     if found.part == PROGRAM:
         return _of_program(found.name, job, terms)
     if found.agent is not None:
@@ -107,18 +107,18 @@ def _entry(found: ImportEntry, job: Mapping[str, Any], agents: Mapping[str, Any]
     return entry
 
 
-def _of_agent(name: str, settings: Mapping[str, Any], terms: ImportContext) -> list[Entry]:
+def _of_agent(name: str, settings: Mapping[str, Any], terms: ImportContext) -> list[JobEntry]:
     return entries_of({name: settings}, terms.folder, terms.zone)
 
 
-def _of_program(name: str, job: Mapping[str, Any], terms: ImportContext) -> Entry:
+def _of_program(name: str, job: Mapping[str, Any], terms: ImportContext) -> JobEntry:
     when = {key: job[key] for key in _WHEN if key in job}
     zone = job.get("timezone", terms.zone if "cron" in job else None)
     trigger = trigger_as_written({**when, **({"tz": zone} if zone is not None else {})})
     if isinstance(trigger, Cron) and trigger.next_slot(terms.now) is None:
         raise InvalidJob("its expression never matches")
     new = NewJob(name, trigger, kind=str(job["kind"]), payload=job.get("payload"))
-    return Entry(new, bool(job.get("enabled", True)), None, ())
+    return JobEntry(new, bool(job.get("enabled", True)), None, ())
 
 
 def with_existing(batch: Batch, known: Mapping[str, str | None]) -> Batch:
@@ -140,5 +140,5 @@ def names_of(batch: Batch) -> Sequence[str]:
     return [entry.new.name for entry in all_entries(batch)]
 
 
-def all_entries(batch: Batch) -> list[Entry]:
+def all_entries(batch: Batch) -> list[JobEntry]:
     return [*batch.wakes, *(one.entry for one in batch.entries if one.entry is not None)]

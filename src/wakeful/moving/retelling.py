@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from wakeful.config.entries import Entry, Form, Setting, forms, read_entry
+from wakeful.config.entries import Form, JobEntry, Setting, forms, read_entry
 from wakeful.errors import SchedulerError
 from wakeful.moving.exported import escaped
 from wakeful.moving.writing import dumped
@@ -96,7 +96,7 @@ def _means(data: Mapping[str, Any], job: Mapping[str, Any]) -> bool:
         return False
 
 
-def _same(entry: Entry, job: Mapping[str, Any]) -> bool:
+def _same(entry: JobEntry, job: Mapping[str, Any]) -> bool:
     new = entry.new
     trigger = trigger_from_data(dict(job["trigger"]))
     options = {key: value for key, value in job["options"].items() if key != "bounded"}

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
-from wakeful.config.entries import Entry
+from wakeful.config.entries import JobEntry
 from wakeful.domains.files.tables import Fleets, OwnedRow
 from wakeful.errors import SchedulerError
 from wakeful.kernel.actions.drafts import NewJob
@@ -71,7 +71,7 @@ def _checked(source: str, data: Mapping[str, Any], scheduler: Scheduler, kept: d
     trigger = trigger_from_data(dict(data["trigger"]))
     new = NewJob(name, trigger, kind=one.job.kind, payload=data.get("payload"), owner=one.job.owner)
     notes = (WAITED,) if one.waits else ()
-    return Checked(found._replace(notes=notes), found.job, Entry(new, bool(one.state.enabled), None, ()))
+    return Checked(found._replace(notes=notes), found.job, JobEntry(new, bool(one.state.enabled), None, ()))
 
 
 def _kept(data: Mapping[str, Any], scheduler: Scheduler) -> ExportedJob:

@@ -13,7 +13,7 @@ from wakeful.kernel.rules.policy import trigger_of, trigger_text
 from wakeful.moving.checking import Batch, all_entries, with_existing
 
 if TYPE_CHECKING:
-    from wakeful.config.entries import Entry
+    from wakeful.config.entries import JobEntry
     from wakeful.kernel.context import Context
     from wakeful.kernel.hooks import Draft
     from wakeful.scheduler import Scheduler
@@ -53,7 +53,7 @@ async def store(scheduler: Scheduler, batch: Batch) -> Batch:
     return await scheduler.transact(work)
 
 
-def _drafts(scheduler: Scheduler, entries: Sequence[Entry]) -> list[Draft]:
+def _drafts(scheduler: Scheduler, entries: Sequence[JobEntry]) -> list[Draft]:
     return [scheduler.host.draft(entry.new, SOURCE, scheduler.host.job_defaults) for entry in entries]
 
 

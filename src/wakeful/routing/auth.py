@@ -39,7 +39,7 @@ from wakeful.routing.wiring import Sched, Settings
 from wakeful.scheduler import Scheduler
 from wakeful.store.interface import Transaction
 from wakeful.store.owners import Owned
-from wakeful.store.records import JobDef, PageSession, Token
+from wakeful.store.records import JobDef, PageSession, TokenRow
 
 log = logging.getLogger("wakeful.api")
 
@@ -136,7 +136,7 @@ class Gate:
         """Whether a token that was recognised before is valid now. Asked by us, so a no counts as no guess."""
         return secret is not None and await self._server.find_token(secret) is not None
 
-    def _note_use(self, token: Token) -> None:
+    def _note_use(self, token: TokenRow) -> None:
         """Store that the token was used, at most once a minute, and after the answer is on its way."""
         now = self.clock.boot()
         if now - self._noted.get(token.hash, -USE_NOTED_MS) < USE_NOTED_MS:
@@ -148,7 +148,7 @@ class Gate:
         self._notes.add(task)
         task.add_done_callback(self._notes.discard)
 
-    async def _write_use(self, token: Token) -> None:
+    async def _write_use(self, token: TokenRow) -> None:
         try:
             await self._server.note_token_use(token)
         except SchedulerError as error:

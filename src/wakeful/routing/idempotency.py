@@ -34,7 +34,7 @@ KeyHeader = Annotated[
 ]
 
 
-class Answer(NamedTuple):
+class StoredAnswer(NamedTuple):
     """What a request is answered with. Kept for one that is sent again, it is one text."""
 
     status: int
@@ -45,16 +45,16 @@ class Answer(NamedTuple):
         return json.dumps(self)
 
     @classmethod
-    def from_text(cls, text: str) -> Answer:
+    def from_text(cls, text: str) -> StoredAnswer:
         return cls(*json.loads(text))
 
 
-def answer(status: int, body: Any, **headers: str) -> Answer:
+def answer(status: int, body: Any, **headers: str) -> StoredAnswer:
     """An answer with a JSON body. In ASCII: what a handler said may hold half of a surrogate pair."""
-    return Answer(status, headers, json.dumps(body, separators=(",", ":")))
+    return StoredAnswer(status, headers, json.dumps(body, separators=(",", ":")))
 
 
-def respond(said: Answer, **headers: str) -> Response:
+def respond(said: StoredAnswer, **headers: str) -> Response:
     return Response(said.body, said.status, {**said.headers, **headers}, media_type=JSON_TYPE)
 
 
@@ -68,7 +68,7 @@ class Keyed(NamedTuple):
     body_hash: str
 
     async def do(
-        self, work: Callable[[IdempotentRequest | None], Awaitable[T]], render: Callable[[T], Answer]
+        self, work: Callable[[IdempotentRequest | None], Awaitable[T]], render: Callable[[T], StoredAnswer]
     ) -> Response:
         """Do the work, unless it was done before; the answer either way."""
         once = None
@@ -80,7 +80,7 @@ class Keyed(NamedTuple):
         try:
             return respond(render(await work(once)))
         except Replayed as replayed:
-            return respond(Answer.from_text(replayed.answer), **{"Idempotent-Replayed": "true"})
+            return respond(StoredAnswer.from_text(replayed.answer), **{"Idempotent-Replayed": "true"})
 
 
 async def keyed(request: Request, caller: Anyone, key: KeyHeader = None) -> Keyed:

@@ -62,12 +62,12 @@ class _Written(Strict):
 
 if TYPE_CHECKING:
 
-    class Written(_Written):
+    class JobFields(_Written):
         """A job as it is written."""
 
 else:
-    Written = create_model(
-        "Written",
+    JobFields = create_model(
+        "JobFields",
         __base__=_Written,
         __doc__=_Written.__doc__,
         **{
@@ -77,7 +77,7 @@ else:
     )
 
 
-class JobCreate(Written):
+class JobCreate(JobFields):
     """A job to be made under a free name."""
 
     model_config = ConfigDict(
@@ -93,7 +93,7 @@ class JobCreate(Written):
     name: Named
 
 
-class JobPut(Written):
+class JobPut(JobFields):
     """A whole job; fields that are left out get defaults. The name is in the address, and may be repeated here."""
 
     model_config = ConfigDict(json_schema_extra=json_schema.one_trigger)
@@ -101,7 +101,7 @@ class JobPut(Written):
     name: Named | None = None
 
 
-class JobPatch(Written):
+class JobPatch(JobFields):
     """What to change; null puts an option back to its default."""
 
     model_config = ConfigDict(json_schema_extra=partial(json_schema.one_trigger, keeps=True))

@@ -18,7 +18,7 @@ from fastapi import Query
 from pydantic import BaseModel
 
 from wakeful import ids
-from wakeful.routing.idempotency import Answer
+from wakeful.routing.idempotency import StoredAnswer
 from wakeful.routing.problems import ApiError
 
 Limit = Annotated[int, Query(ge=1, le=500, description="how many at most")]
@@ -79,7 +79,7 @@ async def _made(
 
 async def id_page(
     prefix: str, limit: int, cursor: str | None, read: Callable[[int | None, int], Awaitable[list[dict[str, Any]]]]
-) -> Answer:
+) -> StoredAnswer:
     """A page of items in the order of their ids; `prefix` is that of its cursors."""
     items, last = await page(
         limit, read_id_cursor(prefix, cursor), read, lambda item: id_number(item["id"]), lambda item: item
@@ -87,8 +87,8 @@ async def id_page(
     return page_answer(items, cursor_of(prefix, str(last)) if last is not None else None)
 
 
-def page_answer(items: str, cursor: str | None) -> Answer:
-    return Answer(200, {}, f'{{"items":{items},"next":{json.dumps(cursor)}}}')
+def page_answer(items: str, cursor: str | None) -> StoredAnswer:
+    return StoredAnswer(200, {}, f'{{"items":{items},"next":{json.dumps(cursor)}}}')
 
 
 def cursor_of(kind: str, last: str) -> str:

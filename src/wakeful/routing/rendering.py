@@ -21,7 +21,7 @@ from wakeful.kernel.domain import load
 from wakeful.kernel.model.job import Job
 from wakeful.kernel.model.run import Run
 from wakeful.routing.auth import Caller
-from wakeful.routing.idempotency import Answer, answer, respond
+from wakeful.routing.idempotency import StoredAnswer, answer, respond
 from wakeful.routing.settings import ServerSettings
 from wakeful.scheduler import Scheduler
 
@@ -83,7 +83,7 @@ def etag(revision: int) -> str:
     return f'"{revision}"'
 
 
-async def whole_job(job: Job, caller: Caller, scheduler: Scheduler, settings: ServerSettings) -> Answer:
+async def whole_job(job: Job, caller: Caller, scheduler: Scheduler, settings: ServerSettings) -> StoredAnswer:
     """One job, with its secrets for callers who may change it."""
     shown = job_shape(job, caller, scheduler.host.default_zone)
     if caller.role != "viewer":

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 from wakeful import ids
-from wakeful.clock import EARLIEST_MS, SystemClock, VirtualClock
+from wakeful.clock import EARLIEST_MS, ManualClock, SystemClock
 from wakeful.domains import domains
 from wakeful.errors import SchedulerError, StoreGone, StoreUnusable
 from wakeful.kernel.actions.drafts import NewJob, draft
@@ -108,7 +108,7 @@ class Core:
     ) -> None:
         """`kinds`: kinds with rules or hooks of their own, beside those of the domains."""
         own_clock = clock if clock is not None else SystemClock()
-        self._virtual = isinstance(own_clock, VirtualClock)
+        self._virtual = isinstance(own_clock, ManualClock)
         self._zone = zone_name(timezone) if timezone is not None else None
         self._node_name = node if node is not None else unique_name()
         self._rng = random.Random(seed)

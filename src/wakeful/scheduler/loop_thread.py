@@ -22,7 +22,7 @@ OWN_LOOP = (
 )
 
 
-class _Call(Generic[T]):
+class _LoopCall(Generic[T]):
     """A coroutine that runs on the loop of another thread."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, work: Work[T]) -> None:
@@ -83,7 +83,7 @@ class LoopThread:
         """Whether this is a forked child, in which the thread does not exist."""
         return self._home.left
 
-    def begin(self, work: Work[T]) -> _Call[T]:
+    def begin(self, work: Work[T]) -> _LoopCall[T]:
         if self._home.left:  # nobody would ever call it
             work.close()
             raise SchedulerForked
@@ -91,7 +91,7 @@ class LoopThread:
         with self._lock:
             refused = SchedulerNotOpen(NOT_OPEN) if self._ended else refused
             if refused is None:
-                return _Call(self._loop, work)
+                return _LoopCall(self._loop, work)
         work.close()
         raise refused
 
@@ -112,7 +112,7 @@ class LoopThread:
             return
         with self._lock:
             self._ended = True
-            last = _Call(self._loop, _cancel_others())
+            last = _LoopCall(self._loop, _cancel_others())
         last.wait()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()

@@ -13,7 +13,7 @@ from wakeful.kernel.domain import load
 from wakeful.kernel.model.measures import Measure, Values, single
 from wakeful.kernel.views.audit import found_slots
 from wakeful.kernel.views.census import Census
-from wakeful.kernel.views.tally import Tally
+from wakeful.kernel.views.tally import CommitCounter
 from wakeful.store.jobs import STATUS_SQL
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Measuring:
     def __init__(self, wiring: Wiring, per_job: int = 0) -> None:
         kinds = {kind.name for domain in domains() for kind in domain.kinds}
         self._wiring = wiring
-        self._tally = Tally(kinds, wiring.hidden_kinds, per_job)
+        self._tally = CommitCounter(kinds, wiring.hidden_kinds, per_job)
         self._census = Census(wiring.store, wiring.hidden_kinds)
         wiring.store.on_events(self._tally.hear)
 

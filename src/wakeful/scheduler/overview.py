@@ -146,14 +146,14 @@ class Overview(Core):
         >>> (await scheduler.get_verdict()).sentence
         'All well. ...'
         """
-        from wakeful.kernel.rules.verdict import Facts, judge
+        from wakeful.kernel.rules.verdict import VerdictInput, judge
         from wakeful.kernel.views.verdict_facts import standing
 
         zone, seen = self._default_zone(), self._seen()
         try:
             facts = await self._store.read(lambda tx: standing(tx, zone, seen, self._silence_ms, self._hidden_kinds))
         except StoreError as error:
-            facts = Facts(self._clock.now(), trouble=str(error))
+            facts = VerdictInput(self._clock.now(), trouble=str(error))
         trouble = self._engine.trouble if self._status == "running" else None
         return judge(facts if trouble is None else facts._replace(trouble=trouble))
 

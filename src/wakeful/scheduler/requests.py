@@ -43,7 +43,7 @@ def _source(rights: Rights) -> str:
     return MCP if rights.via == MCP else SOURCE
 
 
-def _undo_some(number: int, rights: Rights, cursor: int, tx: Transaction, context: Context) -> undoing.Part:
+def _undo_some(number: int, rights: Rights, cursor: int, tx: Transaction, context: Context) -> undoing.UndoneBatch:
     return undoing.undo_some(tx, context, number, rights, cursor)
 
 

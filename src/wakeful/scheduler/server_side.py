@@ -15,15 +15,15 @@ from wakeful.kernel.views.statistics import Figures, figures
 from wakeful.scheduler.callbacks import Callbacks
 from wakeful.scheduler.measuring import Measuring
 from wakeful.scheduler.requests import Requests
-from wakeful.store.actions import Change
-from wakeful.store.records import PageSession, Token
+from wakeful.store.actions import SubjectChange
+from wakeful.store.records import PageSession, TokenRow
 
 if TYPE_CHECKING:
     from wakeful.kernel.actions.run_tokens import RunToken
     from wakeful.kernel.context import Context
     from wakeful.kernel.loop.handlers import Drive
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import Alert, EventGroup
+    from wakeful.store.records import AlertRow, EventGroup
 
 
 class ServerLimits(NamedTuple):
@@ -48,12 +48,12 @@ class ServerSide(Requests, Callbacks):
         """Make `secret` the token of an admin if this store never had a token; whether it was."""
         return await self._store.write(lambda tx: tokens.create_first(tx, "admin", secret))
 
-    async def find_token(self, secret: str) -> Token | RunToken | PageSession | None:
+    async def find_token(self, secret: str) -> TokenRow | RunToken | PageSession | None:
         """The caller with this token or cookie, or None when it is not valid."""
         finders = (sign_in.find, run_tokens.find, tokens.find)
         return await self._store.read(lambda tx: next((one for find in finders if (one := find(tx, secret))), None))
 
-    async def note_token_use(self, token: Token) -> None:
+    async def note_token_use(self, token: TokenRow) -> None:
         """Remember that a token was used now."""
         await self._store.write(lambda tx: tx.access.token_used(token.hash, tx.now))
 
@@ -103,7 +103,7 @@ class ServerSide(Requests, Callbacks):
         """Run handlers with this from here on, such as within a span of a trace."""
         self._wiring.engine.drive = drive
 
-    async def ack_alert(self, alert_id: int, rights: Rights) -> tuple[Alert, str | None]:
+    async def ack_alert(self, alert_id: int, rights: Rights) -> tuple[AlertRow, str | None]:
         """Acknowledge an alert; it stays open until the incident is over. Also returns the action, if it is new."""
         return await self._ask(lambda tx, context: acknowledge(tx, alert_id, origin_of(context, rights)))
 
@@ -114,7 +114,7 @@ class ServerSide(Requests, Callbacks):
         def work(tx: Transaction, context: Context) -> Node:
             node = drain_node(tx, name, seen, drain=drain)
             what, number = "drain" if drain else "undrain", ids.number_of("node", node.id) or 0
-            keep(tx, origin_of(context, rights), what, [Change(number, node.name, (), (), ())])
+            keep(tx, origin_of(context, rights), what, [SubjectChange(number, node.name, (), (), ())])
             return node
 
         return await self._ask(work)

@@ -22,7 +22,7 @@ def documented(call: Callable[..., Any], method: Callable[..., Any]) -> None:
     call.__doc__ = (method.__doc__ or "").replace("await ", "")
 
 
-class Connectors:
+class SyncConnectors:
     """The connectors of one scheduler."""
 
     def __init__(self, inner: AsyncConnectors, ask: Callable[[Callable[[], Any]], Any], thread: LoopThread) -> None:
@@ -44,7 +44,7 @@ class Connectors:
         self._thread.call(write())
 
 
-class Agents:
+class SyncAgents:
     """The agents of one scheduler."""
 
     def __init__(self, inner: AsyncAgents, thread: LoopThread) -> None:
@@ -106,7 +106,7 @@ def _waiting(
 ) -> Callable[Concatenate[Any, P], T]:
     """An async method of the scheduler's workflows, as one that returns when it is done."""
 
-    def call(self: Workflows, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: SyncWorkflows, /, *args: P.args, **kwargs: P.kwargs) -> T:
         work: Coroutine[Any, Any, T] = getattr(self._inner, method.__name__)(*args, **kwargs)
         return self._thread.call(work)
 
@@ -114,7 +114,7 @@ def _waiting(
     return call
 
 
-class Workflows:
+class SyncWorkflows:
     """The workflows of one scheduler."""
 
     def __init__(self, inner: AsyncWorkflows, thread: LoopThread) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wakeful.store.records import KeptAnswer, PageCode, PageSession, Token
+from wakeful.store.records import KeptAnswer, PageCode, PageSession, TokenRow
 from wakeful.store.rows import Rows, Verbs
 
 # The columns of the schema, in the order of the record; `method`, `status` and `headers` are not separate any more.
@@ -12,22 +12,22 @@ _ANSWER_COLUMNS = ("caller", "key", "path", "body_hash", "body", "created_at")
 class Access(Verbs):
     """Verbs on tokens and kept answers; each call is part of the transaction it was made in."""
 
-    _tokens = Rows("tokens", Token)
+    _tokens = Rows("tokens", TokenRow)
     _codes = Rows("page_codes", PageCode)
     _sessions = Rows("page_sessions", PageSession)
     _answers = Rows("idempotency", KeptAnswer, _ANSWER_COLUMNS)
 
     # -- tokens -------------------------------------------------------------------------------------------------------
 
-    def add_token(self, token: Token) -> bool:
+    def add_token(self, token: TokenRow) -> bool:
         """Store a token; False when one of that name is valid already."""
         return self._tokens.add(token, on_conflict="ON CONFLICT DO NOTHING") == 1
 
-    def token(self, token_hash: str) -> Token | None:
+    def token(self, token_hash: str) -> TokenRow | None:
         """The token of that hash, revoked or not."""
         return self._tokens.one("WHERE hash = ?", token_hash)
 
-    def tokens(self, *, revoked: bool = False) -> list[Token]:
+    def tokens(self, *, revoked: bool = False) -> list[TokenRow]:
         """The valid tokens by name; with `revoked` also those that were, the latest first under each name."""
         where = "" if revoked else "WHERE revoked_at IS NULL"
         order = "ORDER BY name, created_at DESC, hash"

@@ -17,7 +17,7 @@ PACKED = 500  # subjects in one row
 _WRITE = json.JSONEncoder(separators=(",", ":")).encode
 
 
-class About(NamedTuple):
+class ActionDetails(NamedTuple):
     """An action: when, what, who, and from where."""
 
     id: int
@@ -27,7 +27,7 @@ class About(NamedTuple):
     via: str
 
 
-class Change(NamedTuple):
+class SubjectChange(NamedTuple):
     """What an action changed of one subject: the values of some fields as they were found, and as they were left."""
 
     subject: int
@@ -91,7 +91,7 @@ _READ = (*_COLUMNS, "restored")
 class Actions(Verbs):
     """Verbs on actions; each call is part of the transaction it was made in."""
 
-    def add(self, about: About, changes: Sequence[Change]) -> None:
+    def add(self, about: ActionDetails, changes: Sequence[SubjectChange]) -> None:
         """Keep what an action changed."""
         if changes:
             self._session.insert_soon("actions", _COLUMNS, list(_stored(about, changes)))
@@ -197,7 +197,7 @@ def _head(row: Sequence[Any]) -> ActionHead:
 # -- packing -----------------------------------------------------------------------------------------------------------
 
 
-def _stored(about: About, changes: Sequence[Change]) -> Iterator[tuple[Any, ...]]:
+def _stored(about: ActionDetails, changes: Sequence[SubjectChange]) -> Iterator[tuple[Any, ...]]:
     """One alone as it is, several together."""
     ordered = sorted(changes)
     for begin in range(0, len(ordered), PACKED):
@@ -212,11 +212,11 @@ def _stored(about: About, changes: Sequence[Change]) -> Iterator[tuple[Any, ...]
             yield (about.id, -first.subject, *about[1:], name, "{}", "{}", len(part), last.subject, packed)
 
 
-def _after(change: Change) -> Iterator[tuple[str, Any]]:
+def _after(change: SubjectChange) -> Iterator[tuple[str, Any]]:
     return compress(zip(change.fields, change.left, strict=True), map(ne, change.before, change.left))
 
 
-def _packed(changes: Sequence[Change]) -> str:
+def _packed(changes: Sequence[SubjectChange]) -> str:
     """Changes as `[form, subject, name, before, after]`; the fields, and what many have in common, are there once."""
     forms: dict[tuple[str, ...], int] = {}
     afters: dict[str, tuple[int, dict[str, Any]]] = {}

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from wakeful.store.records import Alert
+from wakeful.store.records import AlertRow
 from wakeful.store.rows import Rows, Verbs, where
 
 if TYPE_CHECKING:
-    from wakeful.store.events import Events
+    from wakeful.store.events import EventVerbs
     from wakeful.store.session import Session
 
 _KINDS_OF_RUNS = ("failing", "down", "missed", "stuck", "no_handler", "no_node")
@@ -24,15 +24,15 @@ _AWAITED = f"NOT ({OF_RUNS} AND EXISTS (SELECT 1 FROM job_state s WHERE s.job_id
 class Alerts(Verbs):
     """Verbs on incidents; each call is part of the transaction it was made in."""
 
-    _alerts = Rows("alerts", Alert)
+    _alerts = Rows("alerts", AlertRow)
 
-    def __init__(self, session: Session, events: Events) -> None:
+    def __init__(self, session: Session, events: EventVerbs) -> None:
         super().__init__(session)
         self._events = events
 
     # -- what becomes of one ------------------------------------------------------------------------------------------
 
-    def open(self, alert: Alert) -> tuple[Alert, bool]:
+    def open(self, alert: AlertRow) -> tuple[AlertRow, bool]:
         """Open the incident, or count it again if it is open; as it is now, and whether it is new."""
         known = self._count_again(alert)
         while known is None:
@@ -42,14 +42,14 @@ class Alerts(Verbs):
             known = self._count_again(alert)  # another node was quicker
         return known, False
 
-    def _count_again(self, alert: Alert) -> Alert | None:
+    def _count_again(self, alert: AlertRow) -> AlertRow | None:
         found = self._change(
             "times = times + 1, last_at = ?, message = ?, data = coalesce(?, data) WHERE key = ? AND closed_at IS NULL",
             alert.last_at, alert.message, alert.data, alert.key,
         )  # fmt: skip
         return found[0] if found else None
 
-    def close(self, key: str, now: int) -> Alert | None:
+    def close(self, key: str, now: int) -> AlertRow | None:
         """The incident is over; as it is now, or None when it was not open."""
         found = self._change("closed_at = ? WHERE key = ? AND closed_at IS NULL", now, key)
         self._announce("closed", found)
@@ -77,10 +77,10 @@ class Alerts(Verbs):
         """A message about it is stored, and what was put off is no longer."""
         self._session.execute("UPDATE alerts SET notified_at = ?, snoozed_until = NULL WHERE id = ?", (now, alert_id))
 
-    def _change(self, changes: str, *params: object) -> list[Alert]:
+    def _change(self, changes: str, *params: object) -> list[AlertRow]:
         return self._alerts.answered(f"UPDATE alerts SET {changes} RETURNING {self._alerts.columns}", *params)
 
-    def _announce(self, what: str, alerts: Sequence[Alert]) -> bool:
+    def _announce(self, what: str, alerts: Sequence[AlertRow]) -> bool:
         """An event about each alert, with the job it is about, if it is about one; whether there are any."""
         for alert in alerts:
             about: dict[str, object] = {}
@@ -93,22 +93,22 @@ class Alerts(Verbs):
 
     # -- which there are ----------------------------------------------------------------------------------------------
 
-    def get(self, alert_id: int) -> Alert | None:
+    def get(self, alert_id: int) -> AlertRow | None:
         return self._alerts.one("WHERE id = ?", alert_id)
 
     def latest(
         self, limit: int = 50, *, before: int | None = None, job_id: int | None = None, open_only: bool = False
-    ) -> list[Alert]:
+    ) -> list[AlertRow]:
         """The newest first: below that id, about that job."""
         clause, params = where(
             [("id < ?", before), ("job_id = ?", job_id), ("closed_at IS NULL", () if open_only else None)]
         )
         return self._alerts.all(f"{clause} ORDER BY id DESC LIMIT ?", *params, limit)
 
-    def all_open(self) -> list[Alert]:
+    def all_open(self) -> list[AlertRow]:
         return self._alerts.all("WHERE closed_at IS NULL ORDER BY id")
 
-    def open_of(self, kind: str) -> list[Alert]:
+    def open_of(self, kind: str) -> list[AlertRow]:
         """The open incidents of one kind; their keys begin with it."""
         return self._alerts.all("WHERE closed_at IS NULL AND key > ? AND key < ? ORDER BY id", f"{kind}:", f"{kind};")
 
@@ -130,7 +130,7 @@ class Alerts(Verbs):
         both, acked = self._session.rows(sql, (but,))[0]
         return int(both) - int(acked), int(acked)
 
-    def awaited(self, but: str, limit: int) -> list[Alert]:
+    def awaited(self, but: str, limit: int) -> list[AlertRow]:
         """The first of those that no person has acknowledged, the oldest first."""
         return self._alerts.all(
             f"a WHERE closed_at IS NULL AND acked_at IS NULL AND kind <> ? AND {_AWAITED} ORDER BY id LIMIT ?",
@@ -138,7 +138,7 @@ class Alerts(Verbs):
             limit,
         )
 
-    def newest_awaited(self, but: str) -> Alert | None:
+    def newest_awaited(self, but: str) -> AlertRow | None:
         """The newest of those that no person has acknowledged."""
         return self._alerts.one(
             f"a WHERE closed_at IS NULL AND acked_at IS NULL AND kind <> ? AND {_AWAITED} ORDER BY id + 0 DESC LIMIT 1",
@@ -161,7 +161,7 @@ class Alerts(Verbs):
         """Its snooze is over."""
         self._session.execute("UPDATE alerts SET snoozed_until = NULL WHERE id = ?", (alert_id,))
 
-    def snoozes_over(self, now: int, limit: int) -> list[Alert]:
+    def snoozes_over(self, now: int, limit: int) -> list[AlertRow]:
         """Open incidents whose snooze has ended, the first first."""
         return self._alerts.all(
             "WHERE snoozed_until IS NOT NULL AND snoozed_until <= ? AND closed_at IS NULL "

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _WRITE = json.JSONEncoder(separators=(",", ":"), check_circular=False).encode
 
 
-class Events(Verbs):
+class EventVerbs(Verbs):
     """Verbs on events; each call is part of the transaction it was made in."""
 
     _groups = Rows("events", EventGroup)

@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar, cast
 from wakeful.store.access import Access
 from wakeful.store.actions import Actions
 from wakeful.store.alerts import Alerts
-from wakeful.store.events import Events, Skips
+from wakeful.store.events import EventVerbs, Skips
 from wakeful.store.facts import Facts
 from wakeful.store.gauges import Gauges
 from wakeful.store.jobs import Jobs
 from wakeful.store.lanes import Lanes
-from wakeful.store.nodes import Members, Nodes
+from wakeful.store.nodes import Members, NodeVerbs
 from wakeful.store.reports import Reports
 from wakeful.store.rows import Verbs
 from wakeful.store.runs import Runs
@@ -56,13 +56,13 @@ class Transaction:
 
     access = _Group(Access)
     actions = _Group(Actions)
-    events = _Group(Events)
+    events = _Group(EventVerbs)
     facts = _Group(Facts)
     gauges = _Group(Gauges)
     jobs = _Group(Jobs)
     lanes = _Group(Lanes)
     members = _Group(Members)
-    nodes = _Group(Nodes)
+    nodes = _Group(NodeVerbs)
     reports = _Group(Reports)
     runs = _Group(Runs)
     skips = _Group(Skips)

@@ -41,7 +41,7 @@ def standing_of(row: Row | None) -> NodeState:
     return NodeState(None) if row is None else NodeState(bool(row[0]), int(row[1]), bool(row[2]))
 
 
-class Nodes(Verbs):
+class NodeVerbs(Verbs):
     """Verbs on nodes; each call is part of the transaction it was made in."""
 
     #: Without `held`: a migration looks for live nodes before an older store has that column.

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 
-from wakeful.clock import SharedClock, VirtualClock
+from wakeful.clock import ManualClock, SharedClock
 from wakeful.store.interface import Transaction
 from wakeful.store.nodes import LEASE_MS
-from wakeful.store.postgres_address import Address
+from wakeful.store.postgres_address import PostgresAddress
 from wakeful.store.postgres_database import check_pooler, column_types, connect, current_schema, migrate, set_time
 from wakeful.store.postgres_errors import POOLED, explain, lost
 from wakeful.store.postgres_listener import Listener
@@ -51,13 +51,13 @@ class PostgresStore(WrittenStore):
     exclusive = False
 
     def __init__(
-        self, url: str, clock: Clock, *, inline: bool = False, database_clock: VirtualClock | None = None
+        self, url: str, clock: Clock, *, inline: bool = False, database_clock: ManualClock | None = None
     ) -> None:
         """In virtual time the server's time is `database_clock`'s, or else simply the given clock's."""
-        self._address = Address(url)
+        self._address = PostgresAddress(url)
         self.url = str(self._address)
         self.folder = self._address.folder()
-        self._database_clock = clock if database_clock is None and isinstance(clock, VirtualClock) else database_clock
+        self._database_clock = clock if database_clock is None and isinstance(clock, ManualClock) else database_clock
         self._shared = SharedClock(clock) if self._database_clock is not clock else None
         super().__init__(self._shared if self._shared is not None else clock, inline=inline)
         self._types: Types = {}

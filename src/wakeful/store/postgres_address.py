@@ -45,7 +45,7 @@ _UNREADABLE = (
 )
 
 
-class Address:
+class PostgresAddress:
     """A server and a database, from a URL; `str()` is for people and leaves the password out."""
 
     def __init__(self, url: str) -> None:

@@ -17,8 +17,8 @@ from psycopg.types.numeric import Int8Dumper
 
 from wakeful.clock import SharedClock
 from wakeful.errors import StoreMissing, StoreUnusable
-from wakeful.store.nodes import LEASE_MS, Nodes
-from wakeful.store.postgres_address import Address
+from wakeful.store.nodes import LEASE_MS, NodeVerbs
+from wakeful.store.postgres_address import PostgresAddress
 from wakeful.store.postgres_errors import explain
 from wakeful.store.postgres_session import LOCK_SPACE, PostgresSession, Types, lock_number
 from wakeful.store.process_identity import forget, is_dead, on_fork
@@ -42,7 +42,7 @@ _FOR_US = "-- postgresql: "  # begins a line of a script that other databases ta
 MIGRATION_TRIES, MIGRATION_WAIT = 5, "5s"
 
 
-def connect(address: Address) -> psycopg.Connection[Any]:
+def connect(address: PostgresAddress) -> psycopg.Connection[Any]:
     """A connection on which we begin and end transactions ourselves."""
     try:
         connection = psycopg.connect(**address.settings, autocommit=True)
@@ -84,7 +84,7 @@ def set_time(connection: psycopg.Connection[Any], clock: SharedClock) -> None:
 # -- the schema -------------------------------------------------------------------------------------------------------
 
 
-def migrate(connection: psycopg.Connection[Any], address: Address, *, create: bool) -> None:
+def migrate(connection: psycopg.Connection[Any], address: PostgresAddress, *, create: bool) -> None:
     """Bring the schema to this version, in one transaction, one process at a time; a newer one that suits us stays."""
     _check_server(connection, address)
     stored = _stored(connection, address)
@@ -107,7 +107,7 @@ def migrate(connection: psycopg.Connection[Any], address: Address, *, create: bo
             return
 
 
-def _migrate(connection: psycopg.Connection[Any], address: Address) -> None:
+def _migrate(connection: psycopg.Connection[Any], address: PostgresAddress) -> None:
     connection.execute("SELECT pg_advisory_xact_lock(%s::int, %s::int)", (LOCK_SPACE, lock_number("schema")))
     # A transaction that waits for a table makes all others wait behind it: better to let go soon and ask again.
     connection.execute(f"SET LOCAL lock_timeout = '{MIGRATION_WAIT}'")
@@ -139,7 +139,7 @@ def _migrate(connection: psycopg.Connection[Any], address: Address) -> None:
 def _living(connection: psycopg.Connection[Any]) -> list[Living]:
     session = PostgresSession(connection, {}, writing=True)
     since = (session.database_now() or 0) - LEASE_MS
-    about = [(node, json.loads(node.details)) for node in Nodes(session).living(since)]
+    about = [(node, json.loads(node.details)) for node in NodeVerbs(session).living(since)]
     return [Living.of(node.name, details) for node, details in about if not is_dead(node.id, details)]
 
 
@@ -172,7 +172,7 @@ def column_types(connection: psycopg.Connection[Any]) -> Types:
     return {(table, column): name for table, column, name in rows}
 
 
-def _check_server(connection: psycopg.Connection[Any], address: Address) -> None:
+def _check_server(connection: psycopg.Connection[Any], address: PostgresAddress) -> None:
     if connection.info.server_version < OLDEST_SERVER:
         found = connection.info.parameter_status("server_version")
         message = f"The server of {address} is PostgreSQL {found}: Wakeful needs 13 or later."
@@ -183,7 +183,7 @@ def _check_server(connection: psycopg.Connection[Any], address: Address) -> None
         raise StoreUnusable(message)
 
 
-def _stored(connection: psycopg.Connection[Any], address: Address) -> Stored:
+def _stored(connection: psycopg.Connection[Any], address: PostgresAddress) -> Stored:
     # Not to_regclass: it may answer from before we waited for another process to make the tables.
     rows = connection.execute(
         "SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "

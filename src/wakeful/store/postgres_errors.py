@@ -23,7 +23,7 @@ from wakeful.errors import (
 )
 
 if TYPE_CHECKING:
-    from wakeful.store.postgres_address import Address
+    from wakeful.store.postgres_address import PostgresAddress
 
 #: The transaction did nothing, and doing it again is right.
 AGAIN = (pg.SerializationFailure, pg.DeadlockDetected, pg.UniqueViolation)
@@ -38,7 +38,7 @@ _ENDED = {"57P05", "25P03", "25P04"}
 _REFUSED = {"21", "22", "23", "42", "54"}
 
 
-class _Known(NamedTuple):
+class _KnownError(NamedTuple):
     """An error we know: by its class, or by its words where it comes without a code, as while connecting."""
 
     kinds: tuple[type[Exception], ...]
@@ -54,71 +54,73 @@ class _Known(NamedTuple):
 
 
 _KNOWN = (
-    _Known((pg.DiskFull,), "", StoreFull, "The disk of {server} is full: free some space; nothing was half written."),
-    _Known(
+    _KnownError(
+        (pg.DiskFull,), "", StoreFull, "The disk of {server} is full: free some space; nothing was half written."
+    ),
+    _KnownError(
         (pg.LockNotAvailable, pg.SerializationFailure, pg.DeadlockDetected),
         "",
         StoreLocked,
         "{address} has been locked by another process for too long: end what holds it, then try again.",
     ),
-    _Known(
+    _KnownError(
         (pg.QueryCanceled,),
         "",
         StoreUnreachable,
         "{server} canceled a statement ({reason}): check its load and its statement_timeout; nothing was stored.",
     ),
-    _Known(
+    _KnownError(
         (pg.ReadOnlySqlTransaction,),
         "session is read-only|server is not in hot standby mode|server is in hot standby mode",
         StoreUnreachable,
         "{address} does not accept writes ({reason}): connect to the primary, and check default_transaction_read_only.",
     ),
-    _Known(
+    _KnownError(
         (pg.TooManyConnections,),
         "too many clients|remaining connection slots|too many connections|no more connections allowed",
         StoreUnreachable,
         "{server} takes no more connections: end some, or raise its max_connections.",
     ),
-    _Known(
+    _KnownError(
         (),
         "no pg_hba.conf entry|pg_hba.conf rejects",
         StoreUnusable,
         "{server} does not accept this connection ({reason}): allow this host, user and database in its pg_hba.conf; "
         "if that asks for TLS, add sslmode=require to the address.",
     ),
-    _Known(
+    _KnownError(
         (pg.InvalidPassword, pg.InvalidAuthorizationSpecification),
         "password authentication failed|no password supplied|role .* does not exist",
         StoreUnusable,
         "{server} does not let us in ({reason}): check the user and the password of {address}.",
     ),
-    _Known(
+    _KnownError(
         (),
         # A connection that breaks says "SSL", too: only what was said while connecting and is no broken line.
         r"does not support SSL|certificate|SSL error: (?!unexpected eof|.*Connection reset)|private key",
         StoreUnusable,
         "The TLS connection to {server} failed ({reason}): check sslmode and the certificates named in the address.",
     ),
-    _Known(
+    _KnownError(
         (),
         "unsupported startup parameter",
         StoreUnusable,
         "The pooler at {server} does not pass on a setting of the address ({reason}): leave it out, and set it for the "
         "role with ALTER ROLE.",
     ),
-    _Known(
+    _KnownError(
         (),
         r"invalid .*(value|option)|invalid value for parameter|unrecognized configuration parameter",
         StoreUnusable,
         "A parameter in the address of the store is wrong ({reason}): correct it.",
     ),
-    _Known(
+    _KnownError(
         (pg.InvalidCatalogName,),
         "database .* does not exist|no such database",
         StoreUnusable,
         "There is no database {database} on {server}: create it, or name another.",
     ),
-    _Known(
+    _KnownError(
         (pg.InsufficientPrivilege, pg.InvalidSchemaName),
         "",
         StoreUnusable,
@@ -146,7 +148,7 @@ def _standby(error: BaseException) -> bool:
     return isinstance(error, pg.FeatureNotSupported) and "recovery" in str(error)
 
 
-def explain(error: Exception, address: Address) -> SchedulerError:
+def explain(error: Exception, address: PostgresAddress) -> SchedulerError:
     """What the database's error means to the person who runs this."""
     reason = address.hide(_reason(error))
     facts = {"address": address, "server": address.server, "database": address.database, "reason": reason}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import psycopg
 
 from wakeful.store.alarm_watermark import Watermark
-from wakeful.store.postgres_address import Address
+from wakeful.store.postgres_address import PostgresAddress
 from wakeful.store.postgres_database import connect
 from wakeful.store.postgres_session import CHANNEL
 
@@ -34,7 +34,9 @@ _LONGEST_TIME = 16  # digits of a moment
 class Listener:
     """Listens from its making until `stop`; connects again, with pauses, when the server went away."""
 
-    def __init__(self, address: Address, own_name: str, watermark: Watermark, on_heard: Callable[[], None]) -> None:
+    def __init__(
+        self, address: PostgresAddress, own_name: str, watermark: Watermark, on_heard: Callable[[], None]
+    ) -> None:
         self._address = address
         self._own_name = own_name
         self._watermark = watermark

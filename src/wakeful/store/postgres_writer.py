@@ -18,7 +18,7 @@ from wakeful import clock as clocks
 from wakeful.errors import SchedulerError, StoreError, StoreRefused, StoreUnreachable
 from wakeful.store.alarm_watermark import Watermark
 from wakeful.store.interface import Transaction
-from wakeful.store.postgres_address import Address
+from wakeful.store.postgres_address import PostgresAddress
 from wakeful.store.postgres_database import check_pooler, connect
 from wakeful.store.postgres_errors import AGAIN, POOLED, explain, lost
 from wakeful.store.postgres_listener import announcement
@@ -68,7 +68,7 @@ _numbers = itertools.count(1)
 class PostgresWriter:
     """The writing connection of one process; everything here runs on one thread at a time."""
 
-    def __init__(self, address: Address, clock: Clock, database_clock: Clock | None = None) -> None:
+    def __init__(self, address: PostgresAddress, clock: Clock, database_clock: Clock | None = None) -> None:
         self.types: Types = {}
         self.watermark = Watermark()
         #: How our own notifications are distinguished from others'.

@@ -159,7 +159,7 @@ class SkipRow(NamedTuple):
     detail: str | None
 
 
-class Alert(NamedTuple):
+class AlertRow(NamedTuple):
     """One incident, open until `closed_at`."""
 
     id: int
@@ -227,7 +227,7 @@ class NodeDetails(NamedTuple):
     held: int = 0
 
 
-class Token(NamedTuple):
+class TokenRow(NamedTuple):
     """A caller over the network; the token itself is not kept, only its hash."""
 
     hash: str

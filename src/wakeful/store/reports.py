@@ -12,7 +12,7 @@ from typing import NamedTuple
 from wakeful.store.rows import Rows, Verbs
 
 
-class Report(NamedTuple):
+class ReportedEnd(NamedTuple):
     """How a run's work ended elsewhere."""
 
     run_id: int
@@ -26,9 +26,9 @@ class Report(NamedTuple):
 class Reports(Verbs):
     """Verbs on reports; each call is part of the transaction it was made in."""
 
-    _reports = Rows("run_reports", Report)
+    _reports = Rows("run_reports", ReportedEnd)
 
-    def add(self, report: Report) -> bool:
+    def add(self, report: ReportedEnd) -> bool:
         """Keep the report; the first one counts, and False says that there is one."""
         self._session.execute(
             # Left over from runs that ended some other way; there are few, and this is rare.
@@ -38,7 +38,7 @@ class Reports(Verbs):
             return False
         return self._reports.add(report, on_conflict="ON CONFLICT DO NOTHING") == 1
 
-    def of(self, run_ids: Sequence[int]) -> dict[int, Report]:
+    def of(self, run_ids: Sequence[int]) -> dict[int, ReportedEnd]:
         """The reports that wait for these runs."""
         return {report.run_id: report for report in self._reports.among("run_id", run_ids)}
 

@@ -47,7 +47,7 @@ FIRST_WITH_DOMAINS = 12
 _OLDEST = re.compile(r"^-- oldest: (\d+)$", re.MULTILINE)
 
 
-class Step(NamedTuple):
+class MigrationStep(NamedTuple):
     """One numbered script, as it is written; a dialect puts it into its own words."""
 
     number: int
@@ -56,14 +56,14 @@ class Step(NamedTuple):
     folder: str
 
 
-def steps() -> list[Step]:
+def steps() -> list[MigrationStep]:
     """All scripts this code knows: Wakeful's, then those of each domain, each in the order of their numbers."""
     return [step for folder in FOLDERS for step in _steps_of(folder)]
 
 
-def _steps_of(folder: str) -> list[Step]:
+def _steps_of(folder: str) -> list[MigrationStep]:
     scripts = {number: path.read_text(encoding="utf-8") for number, path in _numbered(folder)}
-    return [Step(number, _oldest(script, number), script, folder) for number, script in scripts.items()]
+    return [MigrationStep(number, _oldest(script, number), script, folder) for number, script in scripts.items()]
 
 
 def _numbered(folder: str) -> list[tuple[int, Path]]:
@@ -114,7 +114,7 @@ class Level(NamedTuple):
     version: int
     oldest: int
 
-    def after(self, known: Iterable[Step]) -> Level:
+    def after(self, known: Iterable[MigrationStep]) -> Level:
         """The same once all steps are done."""
         coming = [step for step in known if step.number > self.version]
         if not coming:
@@ -177,7 +177,7 @@ class Stored(NamedTuple):
         own = [(OLDEST_KEY, str(self.oldest + self._apart)), (NUMBER_KEY, str(self.version))]
         return [*own, *([(DOMAINS_KEY, json.dumps(counted))] if self.version >= COUNTED_APART else [])]
 
-    def after(self, known: Iterable[Step]) -> Stored:
+    def after(self, known: Iterable[MigrationStep]) -> Stored:
         """The same store when all steps are done."""
         coming = list(known)
         levels = self.levels()
@@ -192,7 +192,7 @@ class Stored(NamedTuple):
         levels, known = self.levels(), _known_numbers()
         return self.after(()) == self and all(levels.get(name, NONE).version >= known[name] for name in known)
 
-    def lacks(self, step: Step) -> bool:
+    def lacks(self, step: MigrationStep) -> bool:
         """Whether the store has not seen this script."""
         return step.number > self.levels().get(step.folder, NONE).version
 

@@ -12,7 +12,7 @@ from wakeful.store.stretches import Block
 
 if TYPE_CHECKING:
     from wakeful.store.owners import Owned
-    from wakeful.store.stretches import Span
+    from wakeful.store.stretches import SlotSpan
 
 _PLACED = ("j.id", "j.name", "j.trigger", "j.created_at", *(f"s.{name}" for name in STATE_COLUMNS))
 #: As the index of them has it.
@@ -67,7 +67,7 @@ class Slots(Verbs):
         rows = self._session.bulk(_PLACED, source, params)
         return [Placed(row[0], row[1], row[2], row[3], JobState._make(row[4:])) for row in rows]
 
-    def firsts(self, span: Span, block: Block | None = None) -> dict[int, int]:
+    def firsts(self, span: SlotSpan, block: Block | None = None) -> dict[int, int]:
         """How many slots of the span have a run, by job."""
         which, params = Block.restrict(block)
         rows = self._session.rows(
@@ -76,7 +76,7 @@ class Slots(Verbs):
         )
         return {int(found): int(count) for found, count in rows}
 
-    def unstarted(self, span: Span, block: Block | None = None) -> dict[int, int]:
+    def unstarted(self, span: SlotSpan, block: Block | None = None) -> dict[int, int]:
         """How many of these were never started, and not tried again."""
         which, params = Block.restrict(block)
         rows = self._session.rows(
@@ -86,20 +86,20 @@ class Slots(Verbs):
         )
         return {int(found): int(count) for found, count in rows}
 
-    def opened(self, span: Span, block: Block | None = None) -> list[RunRow]:
+    def opened(self, span: SlotSpan, block: Block | None = None) -> list[RunRow]:
         """The runs for a slot of the span that are not done."""
         which, params = Block.restrict(block)
         return self._runs.all(
             f"WHERE finished_at IS NULL AND slot > ? AND slot <= ?{which}", span.after, span.until, *params
         )
 
-    def runs(self, job_id: int, span: Span) -> list[RunRow]:
+    def runs(self, job_id: int, span: SlotSpan) -> list[RunRow]:
         """All attempts at the job's slots of the span, in order."""
         return self._runs.all(
             "WHERE job_id = ? AND slot > ? AND slot <= ? ORDER BY slot, attempt", job_id, span.after, span.until
         )
 
-    def runs_of_each(self, job_ids: Sequence[int], span: Span) -> dict[int, list[RunRow]]:
+    def runs_of_each(self, job_ids: Sequence[int], span: SlotSpan) -> dict[int, list[RunRow]]:
         """The same of several jobs; those without any are left out."""
         which = f"job_id IN ({', '.join('?' * len(job_ids))}) AND slot > ? AND slot <= ?"
         found: dict[int, list[RunRow]] = {}

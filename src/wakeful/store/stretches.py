@@ -66,7 +66,7 @@ class Around(NamedTuple):
     last_slot: int
 
 
-class Span(NamedTuple):
+class SlotSpan(NamedTuple):
     """The slots after one moment up to another."""
 
     after: int
@@ -123,11 +123,11 @@ class Stretches(Verbs):
     def of_job(self, job_id: int) -> list[Stretch]:
         return self._select("job_id = ?", (job_id,))
 
-    def within(self, job_id: int, span: Span) -> list[Stretch]:
+    def within(self, job_id: int, span: SlotSpan) -> list[Stretch]:
         """The job's stretches that have a part in the span, by their first slot."""
         return self._select("job_id = ? AND first_slot <= ? AND last_slot > ?", (job_id, span.until, span.after))
 
-    def of_each(self, job_ids: Sequence[int], span: Span) -> dict[int, list[Stretch]]:
+    def of_each(self, job_ids: Sequence[int], span: SlotSpan) -> dict[int, list[Stretch]]:
         """As `within`, of several jobs; those without any are left out."""
         which = f"job_id IN ({', '.join('?' * len(job_ids))}) AND first_slot <= ? AND last_slot > ?"
         found: dict[int, list[Stretch]] = {}
@@ -135,7 +135,7 @@ class Stretches(Verbs):
             found.setdefault(stretch.job_id, []).append(stretch)
         return found
 
-    def sums(self, span: Span, block: Block | None = None) -> list[tuple[int, str, int]]:
+    def sums(self, span: SlotSpan, block: Block | None = None) -> list[tuple[int, str, int]]:
         """(job, fate, slots) of the stretches that lie in the span as a whole."""
         which, params = Block.restrict(block)
         rows = self._session.rows(
@@ -145,7 +145,7 @@ class Stretches(Verbs):
         )
         return [(int(job_id), str(fate), int(slots)) for job_id, fate, slots in rows]
 
-    def crossing(self, span: Span, block: Block | None = None) -> list[Stretch]:
+    def crossing(self, span: SlotSpan, block: Block | None = None) -> list[Stretch]:
         """The stretches of all jobs, or of these, that an end of the span cuts, or that hold the whole of it."""
         which, params = Block.restrict(block)
         return self._select(

@@ -76,7 +76,7 @@ domain = Domain(
     ),
     job_tables=("sessions",),
     section="server.sessions",
-    settings="wakeful.domains.agents.configuration:Sessions",
+    settings="wakeful.domains.agents.configuration:SessionsSection",
     install="wakeful.domains.agents.configuration:install_configured",
     routes="wakeful.domains.agents.routes.schedules:router",
 )

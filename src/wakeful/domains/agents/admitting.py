@@ -15,7 +15,7 @@ from wakeful.kernel.hooks import Refused
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
-    from wakeful.domains.agents.waking import Wake
+    from wakeful.domains.agents.waking import AgentWake
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState
@@ -44,7 +44,7 @@ def _refused(tx: Transaction, context: Context, job: JobDef, state: JobState) ->
     return Refused(RATE_LIMITED, detail, limit.until)
 
 
-def waits_for(tx: Transaction, job: JobDef, wake: Wake) -> tuple[str | None, int | None]:
+def waits_for(tx: Transaction, job: JobDef, wake: AgentWake) -> tuple[str | None, int | None]:
     """Why a start that is requested now waits, and until when where that is known; None if it does not wait."""
     if tx.nodes.held() is not None:
         return "held", None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from wakeful.config.reading import Origin, Raw
+from wakeful.config.reading import Raw, ValueOrigin
 from wakeful.config.salvage import STAND_IN
 from wakeful.domains.agents.defaults import DEFAULTS, Place, inherited, settled
 
@@ -47,7 +47,7 @@ def _whole(raw: Raw, name: str, agent: Any, sources: list[tuple[Raw, Mapping[str
             if theirs in source.lines:
                 line, column = source.lines[theirs], source.columns.get(theirs, 1)
                 raw.lines[ours], raw.columns[ours] = line, column
-                raw.origins[ours] = Origin(str(source.path), theirs, line, column)
+                raw.origins[ours] = ValueOrigin(str(source.path), theirs, line, column)
 
         agent = inherited(agent, common, note)
     return agent

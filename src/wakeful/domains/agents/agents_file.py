@@ -9,13 +9,13 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 
 from wakeful.config.complaints import complaint
-from wakeful.config.entries import RHYTHMS, Entry, Form, Place, Problem, Setting, read_entry
+from wakeful.config.entries import RHYTHMS, EntryProblem, Form, JobEntry, Place, Setting, read_entry
 from wakeful.config.jobs_file import FileTerms, connector_in, missing, no_connector
 from wakeful.config.reading import Fault, Raw
 from wakeful.config.salvage import STAND_IN, holds_any, not_caused
 from wakeful.domains.agents.budgets.affording import never_affordable
-from wakeful.domains.agents.compiling import Part, jobs_of
-from wakeful.domains.agents.configuration import Agents
+from wakeful.domains.agents.compiling import AgentJobSpec, jobs_of
+from wakeful.domains.agents.configuration import AgentsSection
 from wakeful.domains.agents.defaults import DEFAULTS, with_defaults
 from wakeful.domains.agents.inbound.sections import OUTSIDE
 from wakeful.domains.agents.naming import AGENT
@@ -35,8 +35,8 @@ LOOKED_UP = ("runner", "work")
 class AgentEntries(NamedTuple):
     """The jobs of one agent, what is wrong with it, and what it refers to."""
 
-    entries: list[Entry]
-    problems: list[Problem]
+    entries: list[JobEntry]
+    problems: list[EntryProblem]
     references: list[tuple[Place, str]]
 
 
@@ -53,14 +53,14 @@ def read_agent(name: str, settings: Mapping[str, Any], folder: Path, zone: str) 
                 f"{named} has ${{{reference}}}, which an agent may have in its runner, its work.token and in secrets "
                 "of webhooks alone."
             )
-            found.problems.append(Problem(where, message))
+            found.problems.append(EntryProblem(where, message))
     try:
         parts, wrong = jobs_of(name, _unescaped(settings), folder, zone)
     except SchedulerError as error:
-        found.problems.append(Problem((name,), f"{shown}: {error}"))
+        found.problems.append(EntryProblem((name,), f"{shown}: {error}"))
         return found
     for place, message in wrong:
-        found.problems.append(Problem((name, *place), f"{'.'.join(map(str, (shown, *place)))} {message}"))
+        found.problems.append(EntryProblem((name, *place), f"{'.'.join(map(str, (shown, *place)))} {message}"))
     setting = Setting(folder, zone, {AGENT: FORM}, (*RHYTHMS, *sorted(OUTSIDE)))
     for part in parts:
         _read_part(name, part, setting, found)
@@ -78,7 +78,7 @@ def _unescaped(settings: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _read_part(name: str, part: Part, setting: Setting, found: AgentEntries) -> None:
+def _read_part(name: str, part: AgentJobSpec, setting: Setting, found: AgentEntries) -> None:
     entry, problems = read_entry(part.name, part.written, setting)
     place = ".".join(map(str, ("agents", name, *part.where)))
     known = [problem.where for problem in found.problems]
@@ -86,7 +86,7 @@ def _read_part(name: str, part: Part, setting: Setting, found: AgentEntries) -> 
         where = (name, *part.where, *problem.where)
         if not holds_any(where, known):  # what is wrong already is the reason
             message = problem.message.replace(f"jobs.{part.name}", place, 1)
-            found.problems.append(Problem(where, message))
+            found.problems.append(EntryProblem(where, message))
     if entry is not None:
         found.entries.append(entry._replace(references=()))
 
@@ -98,11 +98,11 @@ class AgentsReader:
         self._terms = terms
         self._cost_per_day = terms.config.limits.cost_per_day  # of all agents together
         self._files: dict[str, Raw] = {}
-        self.entries: list[Entry] = []
+        self.entries: list[JobEntry] = []
         self.references: set[str] = set()
         self.faults: list[Fault] = []
 
-    def read(self, file: Raw, settings: Agents, known: Sequence[Fault]) -> None:
+    def read(self, file: Raw, settings: AgentsSection, known: Sequence[Fault]) -> None:
         """Read a file's agents; `known`: what is wrong with them already."""
         for name, agent in settings.root.items():
             if name != DEFAULTS:
@@ -164,12 +164,12 @@ def _checkable(agents: Mapping[str, Any]) -> dict[str, Any]:
     return {**found, DEFAULTS: {"runner": STAND_IN, **common}} if isinstance(common, Mapping) else found
 
 
-def entries_of(agents: Mapping[str, Any], folder: Path, zone: str) -> list[Entry]:
+def entries_of(agents: Mapping[str, Any], folder: Path, zone: str) -> list[JobEntry]:
     """The jobs of agents that a program gives; InvalidJob says everything that is wrong, one line each."""
     if not isinstance(agents, Mapping):
         raise InvalidJob(f"Agents are a mapping from names to settings, not {agents!r:.80}.")
     try:
-        checked = Agents.model_validate(_checkable(agents)).root
+        checked = AgentsSection.model_validate(_checkable(agents)).root
     except ValidationError as error:
         raise InvalidJob("\n".join(map(_mistake, error.errors()))) from None
     settings = {name: one.model_dump(exclude_none=True) for name, one in checked.items() if name != DEFAULTS}

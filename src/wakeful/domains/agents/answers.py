@@ -27,7 +27,7 @@ MAX_SAID = 500
 MAX_URL = 2_000
 
 
-class Answer(NamedTuple):
+class ServerResponse(NamedTuple):
     """What came back: a status with what was in it, or why nothing did."""
 
     status: int = 0
@@ -68,23 +68,23 @@ class Unwell(NamedTuple):
     why: str
 
 
-class Failed(NamedTuple):
+class RequestRejected(NamedTuple):
     """It did not work, and would not the next time."""
 
     why: str
 
 
-Decision = Done | GoesOn | NoSession | Busy | Unwell | Failed
+Decision = Done | GoesOn | NoSession | Busy | Unwell | RequestRejected
 
 
-def read_answer(answer: Answer, *, reports: bool = False, key: str = "server.sessions.url") -> Decision:
+def read_answer(answer: ServerResponse, *, reports: bool = False, key: str = "server.sessions.url") -> Decision:
     """What the answer to a message, or to a request for a session, means.
 
     A server that `reports` answers when it has accepted a message: it is done when it reports that. `key` is where its
     address is configured.
     """
     if answer.problem is not None:
-        return Failed(answer.problem) if answer.lasting else Unwell(answer.problem)
+        return RequestRejected(answer.problem) if answer.lasting else Unwell(answer.problem)
     if 200 <= answer.status < 300:
         return _read_good(answer, reports=reports)
     why = _said(answer)
@@ -96,15 +96,15 @@ def read_answer(answer: Answer, *, reports: bool = False, key: str = "server.ses
         return Unwell(why)
     if 300 <= answer.status < 400:
         to = f" to {answer.location}" if answer.location else ""
-        return Failed(f"the session server sends us elsewhere{to}, which is refused: set {key} to it")
-    return Failed(why)
+        return RequestRejected(f"the session server sends us elsewhere{to}, which is refused: set {key} to it")
+    return RequestRejected(why)
 
 
-def _read_good(answer: Answer, *, reports: bool) -> Decision:
+def _read_good(answer: ServerResponse, *, reports: bool) -> Decision:
     said = answer.body if isinstance(answer.body, dict) else {}
     state = str(said.get("status", "")).lower()
     if state in WENT_WRONG:
-        return Failed(_reason(said) or f"the session says {state}")
+        return RequestRejected(_reason(said) or f"the session says {state}")
     status_url = _text(said.get("statusUrl")) or _text(said.get("status_url"))
     accepted = answer.status == 202 or state in GOING_ON or (status_url is not None and not state)
     if accepted or (reports and state not in WENT_WELL):
@@ -112,20 +112,20 @@ def _read_good(answer: Answer, *, reports: bool) -> Decision:
     return Done(answer.body)
 
 
-def read_status(answer: Answer) -> Done | Failed | None:
+def read_status(answer: ServerResponse) -> Done | RequestRejected | None:
     """What the answer to "how is it going" means; None: ask again later, the run's deadline decides."""
     if answer.problem is not None or not 200 <= answer.status < 300 or answer.status == 202:
         return None
     said = answer.body if isinstance(answer.body, dict) else {}
     state = str(said.get("status", "")).lower()
     if state in WENT_WRONG:
-        return Failed(_reason(said) or f"the session says {state}")
+        return RequestRejected(_reason(said) or f"the session says {state}")
     if state not in WENT_WELL:
         return None  # what does not say that it is done is not done
     return Done(said.get("output", said.get("result", said)))
 
 
-def session_id(answer: Answer) -> str | None:
+def session_id(answer: ServerResponse) -> str | None:
     """What a new session is called, in the answer that says it was made."""
     said = answer.body if isinstance(answer.body, dict) else {}
     name = said.get("id", said.get("sessionId", said.get("session_id")))
@@ -154,7 +154,7 @@ def _origin(url: str) -> tuple[str, str | None, int | None]:
     return parts.scheme, parts.hostname, parts.port or {"http": 80, "https": 443}.get(parts.scheme)
 
 
-def _said(answer: Answer) -> str:
+def _said(answer: ServerResponse) -> str:
     said = _reason(answer.body) if isinstance(answer.body, dict) else _text(answer.body)
     return f"the session server answered {answer.status}" + (f": {said[:MAX_SAID]}" if said else "")
 

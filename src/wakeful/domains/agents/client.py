@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit, urlunsplit
 
 import httpx
 
-from wakeful.domains.agents.answers import Answer
+from wakeful.domains.agents.answers import ServerResponse
 from wakeful.domains.agents.settings import SessionSettings
 from wakeful.errors import SchedulerError
 from wakeful.threads import room
@@ -46,22 +46,22 @@ class SessionClient:
     def messages_url(self, session: str) -> str:
         return f"{self.base}/sessions/{quote(session, safe='')}/messages"
 
-    async def create(self, model: str | None, key: str) -> Answer:
+    async def create(self, model: str | None, key: str) -> ServerResponse:
         """Ask for a new session."""
         return await self._ask("POST", f"{self.base}/sessions", {"model": model} if model else {}, key)
 
-    async def send(self, session: str, message: dict[str, Any], key: str) -> Answer:
+    async def send(self, session: str, message: dict[str, Any], key: str) -> ServerResponse:
         """Send a message; `key` is the same when, after a crash, we cannot know whether it was sent."""
         return await self._ask("POST", self.messages_url(session), message, key)
 
-    async def status(self, url: str) -> Answer:
+    async def status(self, url: str) -> ServerResponse:
         """The status of a run. Only the server that is configured now is asked, even if the run went elsewhere."""
         if _origin(url) != _origin(self.base):
             why = f"{without_secrets(url)} is not on the server of {self._settings.name}"
-            return Answer(problem=why, lasting=True)
+            return ServerResponse(problem=why, lasting=True)
         return await self._ask("GET", url, patience=min(30.0, self._settings.answer_s))
 
-    async def discard(self, session: str) -> Answer:
+    async def discard(self, session: str) -> ServerResponse:
         """Delete a session that is no longer needed."""
         return await self._ask("DELETE", f"{self.base}/sessions/{quote(session, safe='')}", patience=10.0)
 
@@ -72,7 +72,7 @@ class SessionClient:
 
     async def _ask(
         self, method: str, url: str, body: dict[str, Any] | None = None, key: str | None = None, patience: float = 0
-    ) -> Answer:
+    ) -> ServerResponse:
         seconds = patience or self._settings.answer_s
         # In ASCII: a prompt may hold half of a surrogate pair, which no other encoding can carry.
         content = None if body is None else json.dumps(body).encode("ascii")
@@ -89,11 +89,11 @@ class SessionClient:
                     await response.aclose()
         except (httpx.TimeoutException, TimeoutError) as error:
             what = "could not be reached" if isinstance(error, httpx.ConnectTimeout) else "did not answer"
-            return Answer(problem=f"the session server {what} in time ({without_secrets(url)})")
+            return ServerResponse(problem=f"the session server {what} in time ({without_secrets(url)})")
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError, OSError, ValueError) as error:
             said = str(error) or type(error).__name__
             lasting = isinstance(error, (httpx.InvalidURL, httpx.UnsupportedProtocol))
-            return Answer(
+            return ServerResponse(
                 problem=f"the request to the session server failed ({without_secrets(url)}): {said}", lasting=lasting
             )
 
@@ -133,16 +133,20 @@ def _origin(url: str) -> tuple[str, str, int | None] | None:
 _WHO = {"User-Agent": "wakeful"}
 
 
-async def _read(response: httpx.Response) -> Answer:
+async def _read(response: httpx.Response) -> ServerResponse:
     """The answer, as far as it can be read; at most as much as we keep."""
     encoding = response.headers.get("content-encoding", "identity")
     if encoding != "identity":
-        return Answer(problem=f"the session server answered in {encoding}, which was not asked for", lasting=True)
+        return ServerResponse(
+            problem=f"the session server answered in {encoding}, which was not asked for", lasting=True
+        )
     found = bytearray()
     async for chunk in response.aiter_bytes():
         found += chunk
         if len(found) > MAX_ANSWER:
-            return Answer(problem=f"the session server's answer is longer than {MAX_ANSWER} bytes", lasting=True)
+            return ServerResponse(
+                problem=f"the session server's answer is longer than {MAX_ANSWER} bytes", lasting=True
+            )
     location = response.headers.get("location")
     body: Any = bytes(found).decode("utf-8", "replace").strip() or None
     if body is not None and "json" in response.headers.get("content-type", ""):
@@ -150,8 +154,8 @@ async def _read(response: httpx.Response) -> Answer:
             body = json.loads(body, parse_constant=_refuse_constant, parse_float=_finite)
         except (ValueError, RecursionError):
             if response.is_success:
-                return Answer(problem="the session server's answer is not valid JSON")
-    return Answer(response.status_code, body, location)
+                return ServerResponse(problem="the session server's answer is not valid JSON")
+    return ServerResponse(response.status_code, body, location)
 
 
 def _refuse_constant(name: str) -> None:

@@ -46,7 +46,7 @@ EXAMPLES = {"path": "path: inbox", "repo": "repo: owner/name"}
 Place = tuple[str | int, ...]
 
 
-class Part(NamedTuple):
+class AgentJobSpec(NamedTuple):
     """A job of an agent: its name, where in the settings it is, and what a file would write for it."""
 
     name: str
@@ -54,14 +54,16 @@ class Part(NamedTuple):
     written: dict[str, Any]
 
 
-class Wrong(NamedTuple):
+class AgentProblem(NamedTuple):
     """Something that is wrong with an agent, and where."""
 
     where: Place
     message: str
 
 
-def jobs_of(name: str, agent: Mapping[str, Any], folder: Path, zone: str) -> tuple[list[Part], list[Wrong]]:
+def jobs_of(
+    name: str, agent: Mapping[str, Any], folder: Path, zone: str
+) -> tuple[list[AgentJobSpec], list[AgentProblem]]:
     """The jobs of an agent, or what is wrong with its settings beside what a model can see.
 
     `zone`: that of hours that name none.
@@ -87,7 +89,7 @@ def jobs_of(name: str, agent: Mapping[str, Any], folder: Path, zone: str) -> tup
             *_main_problems(agent, schedule),
             *_call_problems(agent["runner"], schedule),
         ]
-        wrong += [Wrong((*where, *found.where), found.message) for found in problems]
+        wrong += [AgentProblem((*where, *found.where), found.message) for found in problems]
         parts.append(_schedule_part(name, key, agent, schedule, (runner, common, folder)))
     return parts, wrong
 
@@ -95,18 +97,18 @@ def jobs_of(name: str, agent: Mapping[str, Any], folder: Path, zone: str) -> tup
 # -- what is wrong ----------------------------------------------------------------------------------------------------
 
 
-def _source_problems(work: Any) -> Iterator[Wrong]:
+def _source_problems(work: Any) -> Iterator[AgentProblem]:
     given = work if isinstance(work, Mapping) else {"source": work}
     needed = SOURCES.get(str(given.get("source")), ((), ()))
     for key in needed[0]:
         if given.get(key) is None:
-            yield Wrong(("work", key), f"is missing: a {given['source']} needs it, such as {EXAMPLES[key]}.")
+            yield AgentProblem(("work", key), f"is missing: a {given['source']} needs it, such as {EXAMPLES[key]}.")
     for key in given:
         if key != "source" and given[key] is not None and key not in (*needed[0], *needed[1]):
-            yield Wrong(("work", key), f"is not for the source {given['source']}: remove it.")
+            yield AgentProblem(("work", key), f"is not for the source {given['source']}: remove it.")
 
 
-def _runner_problems(runner: Mapping[str, Any]) -> Iterator[Wrong]:
+def _runner_problems(runner: Mapping[str, Any]) -> Iterator[AgentProblem]:
     where: Place = ("runner",)
     try:
         if form_of(runner) in ("preset", "start"):
@@ -115,114 +117,114 @@ def _runner_problems(runner: Mapping[str, Any]) -> Iterator[Wrong]:
             where = ("runner",)
             command_form(runner)
     except InvalidJob as error:
-        yield Wrong(where, f"cannot be used: {error}")
+        yield AgentProblem(where, f"cannot be used: {error}")
     if isinstance(runner.get("account"), Mapping) and account_of(runner) is None:
         message = "is missing: max_concurrent counts the runs of an account, such as name: work."
-        yield Wrong(("runner", "account", "name"), message)
+        yield AgentProblem(("runner", "account", "name"), message)
     url = runner.get("url")
     if url is not None and not url.startswith(("http://", "https://", "${")):
-        yield Wrong(("runner", "url"), "must begin with http:// or https://.")
+        yield AgentProblem(("runner", "url"), "must begin with http:// or https://.")
 
 
-def _session_problems(agent: Mapping[str, Any]) -> Iterator[Wrong]:
+def _session_problems(agent: Mapping[str, Any]) -> Iterator[AgentProblem]:
     try:
         check_name(_session(agent))
     except InvalidJob:
-        yield Wrong(("session",), f"must be persistent, ephemeral, or a name that {RULE}.")
+        yield AgentProblem(("session",), f"must be persistent, ephemeral, or a name that {RULE}.")
 
 
-def _hours_problems(heartbeat: Mapping[str, Any]) -> Iterator[Wrong]:
+def _hours_problems(heartbeat: Mapping[str, Any]) -> Iterator[AgentProblem]:
     try:
         _hours(heartbeat)
     except InvalidTrigger as error:
-        yield Wrong(("heartbeat", "active_hours"), f"cannot be used: {error}")
+        yield AgentProblem(("heartbeat", "active_hours"), f"cannot be used: {error}")
 
 
-def _budget_problems(agent: Mapping[str, Any]) -> Iterator[Wrong]:
+def _budget_problems(agent: Mapping[str, Any]) -> Iterator[AgentProblem]:
     usable = not list(_runner_problems(agent["runner"]))
-    yield from (Wrong(*found) for found in budget_problems(agent, usable=usable))
+    yield from (AgentProblem(*found) for found in budget_problems(agent, usable=usable))
 
 
-def _mcp_problems(agent: Mapping[str, Any]) -> Iterator[Wrong]:
+def _mcp_problems(agent: Mapping[str, Any]) -> Iterator[AgentProblem]:
     """Only a program can be told of an MCP server, and only one that takes it for a single run."""
     if not agent.get("mcp"):
         return
     runner = agent["runner"]
     preset = PRESETS.get(runner.get("preset") or "")
     if runner.get("url") is not None or runner.get("python") is not None:
-        yield Wrong(("mcp",), "is for programs: a session server and a function have no MCP configuration.")
+        yield AgentProblem(("mcp",), "is for programs: a session server and a function have no MCP configuration.")
     elif preset is not None and preset.mcp is None and runner["preset"] != SCRIPTED:
-        yield Wrong(("mcp",), f"cannot be used: the preset {runner['preset']} takes no MCP server for one run.")
+        yield AgentProblem(("mcp",), f"cannot be used: the preset {runner['preset']} takes no MCP server for one run.")
 
 
-def _untrusted_problems(agent: Mapping[str, Any]) -> Iterator[Wrong]:
+def _untrusted_problems(agent: Mapping[str, Any]) -> Iterator[AgentProblem]:
     """What holds for runs that others feed must be something that the runner can do."""
     untrusted, runner = agent.get("untrusted") or {}, agent["runner"]
     given = {key: untrusted[key] for key in RUNNER_LIMITS if untrusted.get(key) is not None}
     preset = PRESETS.get(runner.get("preset") or "")
     if "tools" in given and (preset is None or preset.tools is None):
         what = f"The preset {runner['preset']}" if runner.get("preset") else "This runner"
-        yield Wrong(("untrusted", "tools"), f"cannot be enforced: {what} cannot limit the tools of a run.")
+        yield AgentProblem(("untrusted", "tools"), f"cannot be enforced: {what} cannot limit the tools of a run.")
     elif given and not list(_runner_problems(runner)):
         problems = _runner_problems({**runner, **given})
-        yield from (Wrong(("untrusted",), problem.message) for problem in problems)
+        yield from (AgentProblem(("untrusted",), problem.message) for problem in problems)
 
 
-def _outside_problems(schedule: Mapping[str, Any]) -> Iterator[Wrong]:
+def _outside_problems(schedule: Mapping[str, Any]) -> Iterator[AgentProblem]:
     """What is wrong with a schedule that others start."""
     given = [key for key in sorted(OUTSIDE) if schedule.get(key) is not None]
     if schedule.get("type") == "webhook" and "webhook" not in given:
-        yield Wrong(("type",), "webhook needs a secret: add webhook: {verify: github, secret: ${SECRET}}.")
+        yield AgentProblem(("type",), "webhook needs a secret: add webhook: {verify: github, secret: ${SECRET}}.")
     if not given:
         return
     others = [key for key in (*given[1:], *RHYTHMS, "expression") if schedule.get(key) is not None]
     if others:
-        yield Wrong((others[0],), f"is a second schedule besides {given[0]}: give one of them.")
+        yield AgentProblem((others[0],), f"is a second schedule besides {given[0]}: give one of them.")
     if schedule.get("target") == "main":
-        yield Wrong(("target",), "must be isolated: what others write stays out of the main session.")
+        yield AgentProblem(("target",), "must be isolated: what others write stays out of the main session.")
     if schedule.get("work"):
-        yield Wrong(("work",), f"cannot be combined with {given[0]}: what came in is what is worked on.")
-    yield from (Wrong((given[0], *found.where), found.message) for found in problems_of(schedule))
+        yield AgentProblem(("work",), f"cannot be combined with {given[0]}: what came in is what is worked on.")
+    yield from (AgentProblem((given[0], *found.where), found.message) for found in problems_of(schedule))
 
 
-def _schedule_problems(schedule: Mapping[str, Any]) -> Iterator[Wrong]:
+def _schedule_problems(schedule: Mapping[str, Any]) -> Iterator[AgentProblem]:
     kind = schedule.get("type")
     if kind == "cron" and not (schedule.get("expression") or schedule.get("cron")):
-        yield Wrong(("type",), "cron needs expression, such as expression: 0 9 * * 1-5.")
+        yield AgentProblem(("type",), "cron needs expression, such as expression: 0 9 * * 1-5.")
     if kind == "interval" and schedule.get("interval") is None:
-        yield Wrong(("type",), "interval needs interval, such as interval: 5m.")
+        yield AgentProblem(("type",), "interval needs interval, such as interval: 5m.")
     if schedule.get("prompt") is not None and schedule.get("prompt_file") is not None:
-        yield Wrong(("prompt_file",), "is a second prompt: give prompt or prompt_file.")
+        yield AgentProblem(("prompt_file",), "is a second prompt: give prompt or prompt_file.")
 
 
-def _main_problems(agent: Mapping[str, Any], schedule: Mapping[str, Any]) -> Iterator[Wrong]:
+def _main_problems(agent: Mapping[str, Any], schedule: Mapping[str, Any]) -> Iterator[AgentProblem]:
     if (schedule.get("target") or agent.get("target")) != "main":
         return
     for key in ("hooks", *OF_THE_CALL):
         if schedule.get(key) is not None:
-            yield Wrong((key,), "goes to the agent: a schedule with target: main only leaves it an event.")
+            yield AgentProblem((key,), "goes to the agent: a schedule with target: main only leaves it an event.")
 
 
-def _call_problems(runner: Mapping[str, Any], schedule: Mapping[str, Any]) -> Iterator[Wrong]:
+def _call_problems(runner: Mapping[str, Any], schedule: Mapping[str, Any]) -> Iterator[AgentProblem]:
     """What a schedule says about its own calls must be something that the runner can do."""
     own = _of_the_call(schedule)
     if not own or list(_runner_problems(runner)):
         return
     if runner.get("url") is not None or runner.get("python") is not None:
-        yield from (Wrong((key,), "is for programs: a session server and a function take none.") for key in own)
+        yield from (AgentProblem((key,), "is for programs: a session server and a function take none.") for key in own)
         return
-    yield from (Wrong(("model",), problem.message) for problem in _runner_problems({**runner, **own}))
+    yield from (AgentProblem(("model",), problem.message) for problem in _runner_problems({**runner, **own}))
 
 
 def _of_the_call(schedule: Mapping[str, Any]) -> dict[str, Any]:
     return {key: schedule[key] for key in OF_THE_CALL if schedule.get(key) is not None}
 
 
-def _work_problems(agent: Mapping[str, Any], schedule: Mapping[str, Any]) -> Iterator[Wrong]:
+def _work_problems(agent: Mapping[str, Any], schedule: Mapping[str, Any]) -> Iterator[AgentProblem]:
     if not schedule.get("work") or not OUTSIDE.isdisjoint(schedule):
         return
     if agent.get("work") is None:
-        yield Wrong(("work",), "needs a source: add work: {source: queue} to the agent.")
+        yield AgentProblem(("work",), "needs a source: add work: {source: queue} to the agent.")
 
 
 # -- the jobs ---------------------------------------------------------------------------------------------------------
@@ -230,7 +232,7 @@ def _work_problems(agent: Mapping[str, Any], schedule: Mapping[str, Any]) -> Ite
 
 def _wake_part(
     name: str, agent: Mapping[str, Any], runner: dict[str, Any], common: dict[str, Any], folder: Path
-) -> Part:
+) -> AgentJobSpec:
     heartbeat = agent.get("heartbeat") or {}
     ack = _ack(agent)
     payload = {
@@ -252,15 +254,15 @@ def _wake_part(
         "self_schedule": None if agent.get("self_schedule") == "ask" else agent.get("self_schedule"),
     }
     written = {"manual": True, AGENT: _without_none(payload), **common, **_hooks(agent), "retry": 0}
-    return Part(f"{name}.{WAKE}", (), written)
+    return AgentJobSpec(f"{name}.{WAKE}", (), written)
 
 
-def _heartbeat_part(name: str, heartbeat: Mapping[str, Any], zone: str) -> Part:
+def _heartbeat_part(name: str, heartbeat: Mapping[str, Any], zone: str) -> AgentJobSpec:
     hours = _hours(heartbeat)
     settled = None if hours is None else hours.resolved(zone).to_data()
     payload = {"agent": name, "schedule": HEARTBEAT, "does": "beat", "active_hours": settled}
     written = {"every": heartbeat.get("every", "30m"), **_own(name), AGENT: _without_none(payload)}
-    return Part(f"{name}.{HEARTBEAT}", ("heartbeat",), written)
+    return AgentJobSpec(f"{name}.{HEARTBEAT}", ("heartbeat",), written)
 
 
 def _schedule_part(
@@ -269,7 +271,7 @@ def _schedule_part(
     agent: Mapping[str, Any],
     schedule: Mapping[str, Any],
     given: tuple[dict[str, Any], dict[str, Any], Path],
-) -> Part:
+) -> AgentJobSpec:
     runner, common, folder = given
     outside = next((word for word in sorted(OUTSIDE) if schedule.get(word) is not None), None)
     target = "isolated" if outside else schedule.get("target") or agent.get("target", "isolated")
@@ -300,7 +302,7 @@ def _schedule_part(
         written = {word: value for word, value in written.items() if outside is None or word not in RHYTHMS}
         if outside is not None:
             written[outside] = True  # nothing starts it by time
-    return Part(f"{name}.{key}", ("schedules", key), {**written, AGENT: _without_none(payload)})
+    return AgentJobSpec(f"{name}.{key}", ("schedules", key), {**written, AGENT: _without_none(payload)})
 
 
 def _with_own_call(runner: dict[str, Any], schedule: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, ConfigDict, Field, RootMod
 from wakeful.config.job_schema import JobKeys
 from wakeful.config.models import Duration, Section, WebAddress
 from wakeful.domains.agents import SessionSettings, install
-from wakeful.domains.agents.inbound.configuration import Chat, Trust, Untrusted, Webhook, as_section
+from wakeful.domains.agents.inbound.configuration import ChatSection, Trust, Untrusted, WebhookSection, as_section
 from wakeful.domains.agents.naming import check_name
 from wakeful.errors import SchedulerError
 from wakeful.triggers.active_hours import hours_of
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wakeful.scheduler import Scheduler
 
 
-class Sessions(Section):
+class SessionsSection(Section):
     """Where sessions live that schedules send messages to, what says that they are done, how many are kept."""
 
     url: WebAddress | None = None
@@ -30,7 +30,7 @@ class Sessions(Section):
     deadline: Annotated[Duration, Field(gt=0)] = 7_200_000
 
 
-def install_configured(scheduler: Scheduler, settings: Sessions, server: ServerAddress) -> None:
+def install_configured(scheduler: Scheduler, settings: SessionsSection, server: ServerAddress) -> None:
     """Schedules can be run, and servers that work on them can call back."""
     logging.getLogger("httpx").setLevel(logging.WARNING)  # an address may hold a secret; what came of it is in the run
     install(
@@ -60,20 +60,20 @@ Words = list[Annotated[str, Field(min_length=1)]]
 Rhythm = str | int | float | None
 
 
-class Pattern(Section):
+class PatternSection(Section):
     """A regular expression that is looked for in what a program prints."""
 
     pattern: Annotated[str, Field(min_length=1)]
 
 
-class RateLimit(Section):
+class RateLimitSection(Section):
     """How a rate limit is recognised, and where the time is at which it ends."""
 
     pattern: Annotated[str, Field(min_length=1)] | None = None
     resets_at: str | None = None
 
 
-class Output(Section):
+class OutputSection(Section):
     """Where the parts of an answer are found in JSON."""
 
     format: Literal["json", "jsonl"]
@@ -85,7 +85,7 @@ class Output(Section):
     match: dict[str, Any] | None = None
 
 
-class Account(Section):
+class AccountSection(Section):
     """Whose rate limit agents share, and how many of their runs there may be at once."""
 
     name: Annotated[str, Field(min_length=1)] | None = None
@@ -99,7 +99,7 @@ class Runner(Section):
     start: Words | None = None
     resume: Words | None = None
     prompt: Literal["stdin", "argument"] | None = None
-    output: Literal["text", "json", "jsonl"] | Output | None = None
+    output: Literal["text", "json", "jsonl"] | OutputSection | None = None
     url: str | None = None
     python: Annotated[str, Field(pattern=r"^.+:[A-Za-z_]\w*$")] | None = None
     cwd: str | None = None
@@ -109,12 +109,12 @@ class Runner(Section):
     env: Words | None = None
     timeout: Annotated[Duration, Field(gt=0)] | None = None
     max_cost: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = None
-    account: str | Account | None = None
-    success: Pattern | None = None
-    failure: Pattern | None = None
-    rate_limit: RateLimit | None = None
-    session_gone: Pattern | None = None
-    overload: Pattern | None = None
+    account: str | AccountSection | None = None
+    success: PatternSection | None = None
+    failure: PatternSection | None = None
+    rate_limit: RateLimitSection | None = None
+    session_gone: PatternSection | None = None
+    overload: PatternSection | None = None
 
 
 class Hours(Section):
@@ -131,7 +131,7 @@ def _hours(value: Any) -> Any:
     raise ValueError(f"must be hours such as 09:00-17:00, or {{start: '09:00', end: '17:00'}}, not {value!r:.60}")
 
 
-class Heartbeat(Section):
+class HeartbeatSection(Section):
     """Wakes an agent at regular times, so that it looks for what needs attention."""
 
     enabled: bool = True
@@ -178,13 +178,13 @@ class AgentSchedule(JobKeys):
     """Whether it starts by itself."""
     work: bool | None = None
     """Each run takes a work item of the agent; without one the agent is not called."""
-    webhook: Webhook | None = None
+    webhook: WebhookSection | None = None
     """Starts with a signed request to `/hooks/AGENT/SCHEDULE`."""
-    chat: Annotated[Chat | None, BeforeValidator(as_section)] = None
+    chat: Annotated[ChatSection | None, BeforeValidator(as_section)] = None
     """Starts when a paired person writes."""
 
 
-class Work(Section):
+class WorkSection(Section):
     """Where an agent's work items come from."""
 
     source: Literal["queue", "directory", "github"]
@@ -197,7 +197,7 @@ class Work(Section):
     close: bool | None = None
 
 
-class Budget(Section):
+class BudgetSection(Section):
     """What an agent may use in a day: runs, money, tokens. null is no limit."""
 
     runs_per_day: Annotated[int, Field(ge=0)] | None = None
@@ -238,13 +238,13 @@ class AgentSettings(Section):
     session: Annotated[str, Field(min_length=1, max_length=64)] = "persistent"
     target: Literal["main", "isolated"] = "isolated"
     max_concurrent: Annotated[int, Field(ge=1, le=1000)] = 1
-    heartbeat: Heartbeat | None = None
+    heartbeat: HeartbeatSection | None = None
     deliver: str | None = None
     hooks: str | Hook | None = None
     labels: Words | None = None
     schedules: dict[Annotated[str, AfterValidator(_name)], AgentSchedule] = {}  # noqa: RUF012 - pydantic copies it
-    work: Literal["queue"] | Work | None = None
-    budget: Budget | None = None
+    work: Literal["queue"] | WorkSection | None = None
+    budget: BudgetSection | None = None
     untrusted: Untrusted | None = None
     self_schedule: Annotated[Literal["off", "ask", "allow"] | SelfSchedule, BeforeValidator(_off)] = "ask"
     mcp: bool = False
@@ -257,13 +257,13 @@ def _or_none_at_all(value: Any) -> Any:
 _ByName = dict[Annotated[str, AfterValidator(_name)], AgentSettings]
 
 
-class Agents(RootModel[_ByName]):
+class AgentsSection(RootModel[_ByName]):
     """Agents by name."""
 
     root: Annotated[_ByName, BeforeValidator(_or_none_at_all)] = {}
 
 
-def install_agents(scheduler: Scheduler, _: Agents, server: ServerAddress) -> None:
+def install_agents(scheduler: Scheduler, _: AgentsSection, server: ServerAddress) -> None:
     """Agents can be asked. What the file says about them is stored as jobs; their programs run on this machine."""
     logging.getLogger("httpx").setLevel(logging.WARNING)  # as above
     scheduler.agents.url = server.url

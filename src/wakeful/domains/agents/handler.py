@@ -11,21 +11,22 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
-from wakeful.clock import VirtualClock
+from wakeful.clock import ManualClock
 from wakeful.domains.agents.finishing import output_of
 from wakeful.domains.agents.hours import opening
 from wakeful.domains.agents.inbound.payloads import ON_MESSAGE, ON_WEBHOOK, fill, values_in
 from wakeful.domains.agents.inbound.sections import overridden
-from wakeful.domains.agents.kept_session import Kept, forget, keep, kept_for, see, token_of
+from wakeful.domains.agents.kept_session import StoredSession, forget, keep, kept_for, see, token_of
 from wakeful.domains.agents.limits.holding import meet_limit
 from wakeful.domains.agents.limits.rules import ends_at
 from wakeful.domains.agents.naming import VARIABLE, wake_job
-from wakeful.domains.agents.prompting import Asked, Outside, build_prompt
+from wakeful.domains.agents.prompting import Outside, PromptParts, build_prompt
 from wakeful.domains.agents.runners.calling import call_agent
 from wakeful.domains.agents.runners.session_server import SessionServers
 from wakeful.domains.agents.runners.spec import limited_as, preset_of, program_of, takes_paths
 from wakeful.domains.agents.runners.turn import (
     Answered,
+    CallFailed,
     Ending,
     Gone,
     Limited,
@@ -33,7 +34,6 @@ from wakeful.domains.agents.runners.turn import (
     Reply,
     Surroundings,
     Turn,
-    Wrong,
 )
 from wakeful.domains.agents.runners.usage import usage_of, with_earlier
 from wakeful.domains.agents.self_scheduling.running import sender_in
@@ -176,7 +176,7 @@ class AgentKind:
         output = {**output_of(payload, reply, notes), **_tool(ending)}
         return Output({**output, "untrusted": True} if is_limited else output, ending.log_file, usage_of(reply))
 
-    async def _is_fed(self, run: Run, asked: Asked) -> bool:
+    async def _is_fed(self, run: Run, asked: PromptParts) -> bool:
         """Whether the run, or one that led to it, was given text from outside: on record before the agent is called."""
         number = number_of(run.id)
         fed = any(not one.is_request for one in asked.outside) or await self._scheduler.read(
@@ -186,11 +186,11 @@ class AgentKind:
             await self._scheduler.transact(lambda tx, _: tx.of(Senders).feed(number))
         return fed
 
-    async def _forgotten(self, kept: Kept) -> Kept:
+    async def _forgotten(self, kept: StoredSession) -> StoredSession:
         await self._scheduler.transact(lambda tx, _: forget(tx, kept))
         return kept._replace(session=None, is_stored=False)
 
-    def _asked(self, run: Run, payload: dict[str, Any]) -> Asked:
+    def _asked(self, run: Run, payload: dict[str, Any]) -> PromptParts:
         cut_off = run.reason == "recovery"
         item = payload.get("item") or {}
         outside = _of_item(item)
@@ -201,14 +201,16 @@ class AgentKind:
             if payload.get("is_outside") and prompt is not None:
                 outside = [*outside, Outside("what to do, as a run wrote it", prompt)]
                 prompt = None
-            return Asked(run.job, prompt, outside=outside, was_cut_off=cut_off)
+            return PromptParts(run.job, prompt, outside=outside, was_cut_off=cut_off)
         events = [(source, text) for source, text in payload.get("events", ())]
         outside += [Outside(source, text) for source, text in payload.get("outside", ())]
         notes = _text_of(payload.get("prompt_file"))
         nothing_waits = not events and not outside
         if notes is not None and not _says_anything(notes) and nothing_waits and payload.get("reason") == "interval":
             raise Noop(f"{payload['prompt_file']} is empty and no event waits")
-        return Asked(run.job, payload["prompt"], notes, payload.get("reason"), events, outside, was_cut_off=cut_off)
+        return PromptParts(
+            run.job, payload["prompt"], notes, payload.get("reason"), events, outside, was_cut_off=cut_off
+        )
 
     def _own_prompt(self, payload: dict[str, Any]) -> str | None:
         if payload.get("prompt_file") is None:
@@ -218,7 +220,9 @@ class AgentKind:
             raise InvalidJob(f"The prompt file {payload['prompt_file']} does not exist.")
         return text
 
-    async def _call(self, run: Run, payload: dict[str, Any], prompt: str, kept: Kept) -> tuple[Ending | Wait, Kept]:
+    async def _call(
+        self, run: Run, payload: dict[str, Any], prompt: str, kept: StoredSession
+    ) -> tuple[Ending | Wait, StoredSession]:
         """How the call ended, and what is kept for the run by then."""
         stored: list[asyncio.Task[None]] = []
 
@@ -233,7 +237,7 @@ class AgentKind:
             self._environment(run, payload, kept),
             self._scheduler.clock.now,
             on_session,
-            isinstance(self._scheduler.clock, VirtualClock),
+            isinstance(self._scheduler.clock, ManualClock),
         )
         session = kept.session.session if kept.session is not None else None
         turn = Turn(prompt, session, payload["agent"], run, payload["schedule"])
@@ -248,7 +252,7 @@ class AgentKind:
         was_stored = any(task.exception() is None for task in stored)
         return ending, kept._replace(is_stored=kept.is_stored or was_stored)
 
-    def _environment(self, run: Run, payload: dict[str, Any], kept: Kept) -> dict[str, str]:
+    def _environment(self, run: Run, payload: dict[str, Any], kept: StoredSession) -> dict[str, str]:
         found = {
             "WAKEFUL_RUN_ID": run.id,
             VARIABLE: payload["agent"],
@@ -268,7 +272,7 @@ class AgentKind:
             return await self._deferred(ending, payload, output)
         if isinstance(ending, Overloaded):
             return AgentOverloaded(ending.why, output)
-        if isinstance(ending, Wrong) and not ending.started:
+        if isinstance(ending, CallFailed) and not ending.started:
             return (PromptRefused if ending.is_prompt else AgentNotStarted)(ending.why, output)
         return AgentFailed(ending.why, output, getattr(ending, "outcome", "error"))
 

@@ -28,7 +28,7 @@ class TooManyHops(ScheduleTriggerError):
     code = TOO_MANY
 
 
-class Sender(NamedTuple):
+class RequestingAgent(NamedTuple):
     """An agent whose run asks for something, how many hops that has, and whether its text is from outside."""
 
     agent: str
@@ -41,14 +41,14 @@ class Sender(NamedTuple):
         return self.agent if given is None else f"{self.agent}/{given}"
 
 
-def sender_of(tx: Transaction, run_id: int) -> Sender:
+def sender_of(tx: Transaction, run_id: int) -> RequestingAgent:
     """Who asks with the token of a run; NotAllowed once that run has ended."""
     run = tx.runs.get(run_id)
     job = tx.jobs.definitions([run.job_id]).get(run.job_id) if run is not None else None
     if run is None or job is None or run.status != "active":
         message = f"{ids.run_text(run_id)} has ended, and its token with it."
         raise NotAllowed(message)
-    return Sender(json.loads(job.payload)["agent"], run_id, hops_of(tx, run_id) + 1, is_fed(tx, run_id))
+    return RequestingAgent(json.loads(job.payload)["agent"], run_id, hops_of(tx, run_id) + 1, is_fed(tx, run_id))
 
 
 def hops_of(tx: Transaction, run_id: int) -> int:
@@ -58,7 +58,7 @@ def hops_of(tx: Transaction, run_id: int) -> int:
     return int(carried.get("hops", 0)) if isinstance(carried, dict) else 0
 
 
-def too_far(agent: str, sender: Sender) -> TooManyHops:
+def too_far(agent: str, sender: RequestingAgent) -> TooManyHops:
     """The refusal of what goes too far."""
     message = (
         f"{agent} is neither woken nor left an event: {ids.run_text(sender.run_id)} of {sender.agent} is "

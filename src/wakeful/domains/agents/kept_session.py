@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
 
-class Kept(NamedTuple):
+class StoredSession(NamedTuple):
     """What is kept for a run: its session, its name and state, and its token."""
 
     run_id: int
@@ -32,7 +32,7 @@ class Kept(NamedTuple):
     is_stored: bool = False  # unless a person forgot it since
 
 
-def kept_for(tx: Transaction, run_id: int, job: str, payload: dict[str, Any]) -> Kept:
+def kept_for(tx: Transaction, run_id: int, job: str, payload: dict[str, Any]) -> StoredSession:
     """The session a run of a job goes on in; of an ephemeral one, that of the run it recovers."""
     policy = payload.get("session", "persistent")
     name = (
@@ -41,7 +41,7 @@ def kept_for(tx: Transaction, run_id: int, job: str, payload: dict[str, Any]) ->
         else session_name(job, payload, chat_of(payload))
     )
     session = tx.of(AgentTables).session(name)
-    return Kept(run_id, name, session, known_token(tx, run_id), is_stored=session is not None)
+    return StoredSession(run_id, name, session, known_token(tx, run_id), is_stored=session is not None)
 
 
 def token_of(tx: Transaction, run: Run) -> str:
@@ -62,7 +62,7 @@ def _first_run(tx: Transaction, run_id: int) -> int:
     return first
 
 
-def see(tx: Transaction, payload: dict[str, Any], kept: Kept, session: str) -> None:
+def see(tx: Transaction, payload: dict[str, Any], kept: StoredSession, session: str) -> None:
     """A session was seen: it is kept, with what was counted in it before, unless a person forgot it meanwhile."""
     tables, name = tx.of(AgentTables), kept.name
     known, agent, program = tables.session(name), payload["agent"], program_of(payload["runner"])
@@ -74,13 +74,13 @@ def see(tx: Transaction, payload: dict[str, Any], kept: Kept, session: str) -> N
         tables.keep_session(AgentSession(name, agent, session, tx.now, tx.now, program=program))
 
 
-def forget(tx: Transaction, kept: Kept) -> None:
+def forget(tx: Transaction, kept: StoredSession) -> None:
     """The session is not to be gone on in."""
     if holds(tx, kept.run_id):
         tx.of(AgentTables).forget_session(kept.name)
 
 
-def keep(tx: Transaction, payload: dict[str, Any], kept: Kept, reply: Reply) -> Reply:
+def keep(tx: Transaction, payload: dict[str, Any], kept: StoredSession, reply: Reply) -> Reply:
     """Keep the session of a call that succeeded, and count what is its own of a tool that reports the whole."""
     tables = tx.of(AgentTables)
     if not holds(tx, kept.run_id):

@@ -19,7 +19,7 @@ from wakeful.errors import RunNotFound, ScheduleTriggerError, StoreError
 from wakeful.services import Service
 
 if TYPE_CHECKING:
-    from wakeful.domains.agents.answers import Answer
+    from wakeful.domains.agents.answers import ServerResponse
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
 
@@ -30,7 +30,7 @@ LOOK_MS = 60_000  # how often the store is read for runs to poll
 RETRY_S = 1.0  # after trouble with it
 
 
-class Question:
+class PolledRun:
     """One watched run: where to ask, and when next (boot time)."""
 
     __slots__ = ("asked", "at", "watch")
@@ -49,7 +49,7 @@ class Polling(Service):
         scheduler: Scheduler,
         kind: str,
         poll_s: tuple[float, float],
-        ask: Callable[[Watch], Awaitable[Answer]],
+        ask: Callable[[Watch], Awaitable[ServerResponse]],
         close: Callable[[], Awaitable[None]],
         *,
         look_ms: int = LOOK_MS,
@@ -63,7 +63,7 @@ class Polling(Service):
         self._close = close
         self._look_ms = look_ms
         self._clock = scheduler.clock
-        self._questions: dict[int, Question] = {}
+        self._questions: dict[int, PolledRun] = {}
         self._next_look = 0
 
     def begin(self) -> None:
@@ -77,7 +77,7 @@ class Polling(Service):
     def watch(self, watch: Watch) -> None:
         """A run has begun to be worth asking about."""
         wait = max(0, watch.since + self._pause(0) - self._clock.now())  # nothing, after a restart
-        self._questions[watch.run_id] = Question(watch, self._clock.boot() + min(wait, self._pause(0)))
+        self._questions[watch.run_id] = PolledRun(watch, self._clock.boot() + min(wait, self._pause(0)))
         self.wake()
 
     def _pause(self, asked: int) -> int:
@@ -109,7 +109,7 @@ class Polling(Service):
             self._questions.pop(run_id, None)
         self._next_look = self._clock.boot() + self._look_ms
 
-    async def _ask(self, question: Question) -> None:
+    async def _ask(self, question: PolledRun) -> None:
         watch = question.watch
         question.asked += 1
         question.at = self._clock.boot() + self._pause(question.asked)  # also if asking fails: it is not due at once

@@ -32,7 +32,7 @@ class Outside(NamedTuple):
     is_request: bool = False  # of somebody who may ask the agent for things
 
 
-class Asked(NamedTuple):
+class PromptParts(NamedTuple):
     """Everything a prompt is made of."""
 
     job: str
@@ -46,7 +46,7 @@ class Asked(NamedTuple):
     answer: str | None = None  # what a person said to the question of the run that it continues
 
 
-def build_prompt(asked: Asked, nonce: str) -> str:
+def build_prompt(asked: PromptParts, nonce: str) -> str:
     """The prompt. `nonce` is the run's own, and must not be known to who wrote the text from outside."""
     parts = [asked.prompt if asked.prompt is not None else DEFAULT.replace("{job}", asked.job)]
     if asked.notes:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, model_validator
 from pydantic_core import PydanticCustomError
 
-from wakeful.domains.agents.routes.timing_models import Camel, Options, OptionsOut, Shown, Timing, TimingOut
+from wakeful.domains.agents.routes.timing_models import AnswerModel, Camel, Options, OptionsOut, Timing, TimingOut
 from wakeful.domains.agents.task import MAX_MODEL, MAX_PROMPT, Task
 from wakeful.domains.agents.waking import EVENT_LABEL
 from wakeful.routing import json_schema
@@ -126,7 +126,7 @@ class ScheduleChange(_Schedule):
         return self
 
 
-class SessionConfigOut(Shown):
+class SessionConfigOut(AnswerModel):
     """Which session it talks to."""
 
     model: str | None
@@ -135,7 +135,7 @@ class SessionConfigOut(Shown):
     timeout_minutes: float | None = None
 
 
-class ScheduleOut(Shown):
+class ScheduleOut(AnswerModel):
     """A schedule: its definition and its state. Times are UTC; `nextRunLocal` is for people."""
 
     slug: str
@@ -158,7 +158,7 @@ class ScheduleOut(Shown):
     owner: str | None
 
 
-class Written(Shown):
+class Written(AnswerModel):
     """What became of a PUT."""
 
     slug: str
@@ -166,7 +166,7 @@ class Written(Shown):
     created: bool
 
 
-class Started(Shown):
+class Started(AnswerModel):
     """A requested run; the answer does not wait for its end."""
 
     status: str

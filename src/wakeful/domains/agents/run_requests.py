@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
-from wakeful.domains.agents.hops import MOST_HOPS, Sender, sender_of, too_far
+from wakeful.domains.agents.hops import MOST_HOPS, RequestingAgent, sender_of, too_far
 from wakeful.domains.agents.registry import check_labels, shown_request
 from wakeful.domains.agents.senders.tables import Senders
 from wakeful.domains.agents.tables import AgentTables
@@ -42,7 +42,7 @@ async def see_agent(scheduler: Scheduler, run_id: int, agent: str | None = None)
 async def wake(scheduler: Scheduler, run_id: int, agent: str) -> dict[str, Any]:
     """Wake an agent for a run of another, or of itself."""
 
-    def work(tx: Transaction, context: Context) -> tuple[Requested, Sender]:
+    def work(tx: Transaction, context: Context) -> tuple[Requested, RequestingAgent]:
         sender = sender_of(tx, run_id)
         return request_wake(tx, context, agent, sender=sender), sender
 
@@ -56,7 +56,7 @@ async def leave_event(scheduler: Scheduler, run_id: int, agent: str, given: Even
     """Leave an agent an event for a run of another, or of itself, and perhaps wake it."""
     check_labels(given.source, given.context_key)
 
-    def work(tx: Transaction, context: Context) -> tuple[int, int] | Sender:
+    def work(tx: Transaction, context: Context) -> tuple[int, int] | RequestingAgent:
         sender = sender_of(tx, run_id)
         if sender.hops > MOST_HOPS:
             request_wake(tx, context, agent, sender=sender)  # is refused, and counted
@@ -70,6 +70,6 @@ async def leave_event(scheduler: Scheduler, run_id: int, agent: str, given: Even
         return found
 
     found = await scheduler.transact(work)
-    if isinstance(found, Sender):
+    if isinstance(found, RequestingAgent):
         raise too_far(agent, found)
     return {"id": ids.encode("evt", found[0]), "waiting": found[1]}

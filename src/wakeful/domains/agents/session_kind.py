@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Any
 
-from wakeful.domains.agents.answers import Decision, Failed, NoSession
+from wakeful.domains.agents.answers import Decision, NoSession, RequestRejected
 from wakeful.domains.agents.fencing import holds
 from wakeful.domains.agents.settings import SessionSettings
 from wakeful.domains.agents.sharing import replace_session
 from wakeful.domains.agents.tables import KeptSession, Sessions
-from wakeful.domains.agents.talking import Attempt, SessionFailed, Talk, find_attempt, number_of, reported
+from wakeful.domains.agents.talking import MessageAttempt, SessionFailed, Talk, find_attempt, number_of, reported
 from wakeful.domains.agents.task import Task, read_task
 from wakeful.kernel.model.run import Run
 from wakeful.kernel.rules.outcome import Wait
@@ -51,7 +51,7 @@ class SessionKind:
 
     # -- the session --------------------------------------------------------------------------------------------------
 
-    async def _session(self, run: Run, task: Task, attempt: Attempt, kept: KeptSession | None) -> str:
+    async def _session(self, run: Run, task: Task, attempt: MessageAttempt, kept: KeptSession | None) -> str:
         """The session this run continues, or a new one."""
         if task.session is not None:
             return task.session
@@ -61,7 +61,7 @@ class SessionKind:
             await self._forget(kept.job_id, kept.session, discard=True)
         return await self._create(run, task, attempt)
 
-    async def _another(self, run: Run, task: Task, attempt: Attempt, old: str, gone: NoSession) -> str:
+    async def _another(self, run: Run, task: Task, attempt: MessageAttempt, old: str, gone: NoSession) -> str:
         """Replace a session that is gone, also for all schedules that share it; only if we created it."""
         if task.session is None:
             await self._forget(number_of(run.job_id), old)
@@ -69,7 +69,7 @@ class SessionKind:
         kept = await self._scheduler.read(lambda tx: tx.of(Sessions).called(old))
         if kept is None:
             why = "it was not made here, so no other one is put in its place: name another session, or none"
-            self.talk.fail(run, Failed(f"{gone.why}; {why}"), f"session {old}")
+            self.talk.fail(run, RequestRejected(f"{gone.why}; {why}"), f"session {old}")
         new = await self.talk.make(run, kept.model or None, attempt, again=True)
         zone = self._scheduler.host.default_zone
 
@@ -80,7 +80,7 @@ class SessionKind:
         await self._scheduler.transact(work)
         return new
 
-    async def _create(self, run: Run, task: Task, attempt: Attempt, *, again: bool = False) -> str:
+    async def _create(self, run: Run, task: Task, attempt: MessageAttempt, *, again: bool = False) -> str:
         """A new session, kept if the task asks for that."""
         session = await self.talk.make(run, task.model, attempt, again=again)
         if task.persist:
@@ -115,11 +115,11 @@ class SessionKind:
 
     # -- the message --------------------------------------------------------------------------------------------------
 
-    async def _send(self, run: Run, task: Task, attempt: Attempt, session: str) -> Decision:
+    async def _send(self, run: Run, task: Task, attempt: MessageAttempt, session: str) -> Decision:
         return await self.talk.send(run, f"[scheduler:{run.job}] {task.prompt}", attempt, session)
 
 
-def _find(tx: Transaction, number: int, job_id: int) -> tuple[Attempt, KeptSession | None]:
+def _find(tx: Transaction, number: int, job_id: int) -> tuple[MessageAttempt, KeptSession | None]:
     """The attempt a run belongs to, and the session that its job keeps."""
     tx.of(Sessions).touch(job_id, tx.now)
     return find_attempt(tx, number), tx.of(Sessions).of(job_id)

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from wakeful.domains.agents.waking import Event, Wake
+from wakeful.domains.agents.waking import AgentWake, WakeEvent
 from wakeful.store.rows import Rows, Verbs, where
 
 
@@ -185,18 +185,18 @@ class Sessions(Verbs):
 class AgentTables(Verbs):
     """Verbs on wakes, system events, sessions and work items; each is part of the transaction it was made in."""
 
-    _wakes = Rows("agent_wakes", Wake)
-    _events = Rows("agent_events", Event)
+    _wakes = Rows("agent_wakes", AgentWake)
+    _events = Rows("agent_events", WakeEvent)
     _sessions = Rows("agent_sessions", AgentSession)
     _items = Rows("agent_work", WorkItem)
 
     # -- wakes --------------------------------------------------------------------------------------------------------
 
-    def wake(self, job_id: int) -> Wake | None:
+    def wake(self, job_id: int) -> AgentWake | None:
         """What the agent is to be woken for."""
         return self._wakes.locked("WHERE job_id = ?", job_id)
 
-    def put_wake(self, wake: Wake) -> None:
+    def put_wake(self, wake: AgentWake) -> None:
         self._wakes.put(wake, key=("job_id",))
 
     def drop_wake(self, job_id: int) -> None:
@@ -204,11 +204,11 @@ class AgentTables(Verbs):
 
     # -- system events ------------------------------------------------------------------------------------------------
 
-    def add_event(self, event: Event, job_id: int) -> None:
+    def add_event(self, event: WakeEvent, job_id: int) -> None:
         """Add an event; `job_id`: of the agent's wake job now."""
-        self._session.insert_many("agent_events", (*Event._fields, "job_id"), [(*event, job_id)])
+        self._session.insert_many("agent_events", (*WakeEvent._fields, "job_id"), [(*event, job_id)])
 
-    def waiting(self, agent: str) -> list[Event]:
+    def waiting(self, agent: str) -> list[WakeEvent]:
         """What waits to be heard, the oldest first."""
         return self._events.all("WHERE agent = ? AND run_id IS NULL ORDER BY id", agent)
 
@@ -216,13 +216,13 @@ class AgentTables(Verbs):
         rows = self._session.select_in(("agent",), "agent_events", "agent", agents, only="run_id IS NULL")
         return dict(Counter(str(row[0]) for row in rows))
 
-    def bind(self, agent: str, run_id: int) -> list[Event]:
+    def bind(self, agent: str, run_id: int) -> list[WakeEvent]:
         """Give all that waits to a run; what it was given, also if it was given it before."""
         sql = "UPDATE agent_events SET run_id = ? WHERE agent = ? AND run_id IS NULL"
         self._session.execute(sql, (run_id, agent))
         return self.given_to(run_id)
 
-    def given_to(self, run_id: int) -> list[Event]:
+    def given_to(self, run_id: int) -> list[WakeEvent]:
         """What a run was given and has not heard yet."""
         return self._events.all("WHERE run_id = ? ORDER BY id", run_id)
 

@@ -26,9 +26,9 @@ from wakeful.domains.agents.answers import (
     Busy,
     Decision,
     Done,
-    Failed,
     GoesOn,
     NoSession,
+    RequestRejected,
     Unwell,
     read_answer,
     same_origin,
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from wakeful.kernel.model.run import Run
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
-    from wakeful.store.reports import Report
+    from wakeful.store.reports import ReportedEnd
 
 log = logging.getLogger("wakeful.sessions")
 
@@ -59,23 +59,23 @@ class SessionFailed(SchedulerError):
     traced = False
 
 
-class Attempt(NamedTuple):
+class MessageAttempt(NamedTuple):
     """What identifies a message: the first run that sent it, that run's token, and a report that came already."""
 
     run_id: int
     token: str
-    report: Report | None
+    report: ReportedEnd | None
 
 
-def find_attempt(tx: Transaction, number: int) -> Attempt:
+def find_attempt(tx: Transaction, number: int) -> MessageAttempt:
     """The attempt a run belongs to: after a crash, the one that was cut off."""
     first, run = number, tx.runs.get(number)
     while run is not None and run.reason == "recovery" and run.retry_of is not None:
         first, run = run.retry_of, tx.runs.get(run.retry_of)
-    return Attempt(first, callback_token(tx, first), tx.reports.of([number]).get(number))
+    return MessageAttempt(first, callback_token(tx, first), tx.reports.of([number]).get(number))
 
 
-def reported(report: Report) -> Any:
+def reported(report: ReportedEnd) -> Any:
     """What was reported while the run waited for its turn is how it ends; nothing is sent."""
     if report.outcome != "success":
         raise SessionFailed(report.error or "it failed")
@@ -91,7 +91,7 @@ class Talk:
         self._client = client
         self.on_watch: Callable[[Watch], None] = lambda _: None
 
-    async def make(self, run: Run, model: str | None, attempt: Attempt, *, again: bool = False) -> str:
+    async def make(self, run: Run, model: str | None, attempt: MessageAttempt, *, again: bool = False) -> str:
         """A new session; `again`: in place of one that is gone."""
         key = f"{ids.run_text(attempt.run_id)}-session" + ("-2" if again else "")
         answer = await self._client.create(model, key)
@@ -100,10 +100,10 @@ class Talk:
             self.fail(run, decision, "no session could be made")
         session = session_id(answer)
         if session is None:
-            self.fail(run, Failed("the session server did not say what it is called"), "a session was made")
+            self.fail(run, RequestRejected("the session server did not say what it is called"), "a session was made")
         return session
 
-    async def send(self, run: Run, prompt: str, attempt: Attempt, session: str) -> Decision:
+    async def send(self, run: Run, prompt: str, attempt: MessageAttempt, session: str) -> Decision:
         """Send the prompt; what the answer means."""
         run_id = ids.run_text(attempt.run_id)
         message = {"prompt": prompt, "source": "scheduler", "schedule": run.job, "runId": run_id}
@@ -139,13 +139,13 @@ class Talk:
                 self.on_watch(watch)
         return Wait(from_ms(now + deadline_ms), why)
 
-    def fail(self, run: Run, decision: Busy | Unwell | Failed | NoSession, about: str) -> NoReturn:
+    def fail(self, run: Run, decision: Busy | Unwell | RequestRejected | NoSession, about: str) -> NoReturn:
         """Raise what the decision means for the run."""
         now = self._scheduler.clock.now()
         if isinstance(decision, Busy):
             raise Defer(from_ms(now + self._settings.busy_ms), f"{about} is busy: {decision.why}")
         why = f"{about}: {decision.why}"
-        if isinstance(decision, (Failed, NoSession)) or run.attempt >= MOST_TRIES:
+        if isinstance(decision, (RequestRejected, NoSession)) or run.attempt >= MOST_TRIES:
             raise SessionFailed(why)
         raise TryAgain(from_ms(now + self._settings.retry_ms), why)
 

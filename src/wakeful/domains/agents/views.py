@@ -8,7 +8,7 @@ from collections.abc import Container, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
-from wakeful.domains.agents.budgets.rules import Limits, Spent, in_units, own_budget
+from wakeful.domains.agents.budgets.rules import BudgetLimits, Spent, in_units, own_budget
 from wakeful.domains.agents.budgets.spending import limits_of, shown, spent_today, why_over
 from wakeful.domains.agents.limits.tables import RateLimits
 from wakeful.domains.agents.naming import AGENT, HEARTBEAT, WAKE, shared_session
@@ -105,7 +105,7 @@ class _Counted(NamedTuple):
     skips: Mapping[int, Mapping[str, int]]  # by job
     spent: Mapping[str, Spent]  # by agent
     together: Spent  # by all agents
-    limits: Limits
+    limits: BudgetLimits
     cut_off: Container[int | None]  # runs whose server has ended
     rate_limits: Mapping[str | None, Mapping[str, Any]]  # that hold now, by account
 

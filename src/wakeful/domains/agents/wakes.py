@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wakeful import ids
 from wakeful.domains.agents.admitting import waits_for
 from wakeful.domains.agents.belongings.tables import Belongings
-from wakeful.domains.agents.hops import MOST_HOPS, TOO_MANY, Sender, hops_of
+from wakeful.domains.agents.hops import MOST_HOPS, TOO_MANY, RequestingAgent, hops_of
 from wakeful.domains.agents.hours import carried_by
 from wakeful.domains.agents.naming import AGENT, agent_of, wake_job
 from wakeful.domains.agents.senders.feeding import is_fed
@@ -22,8 +22,8 @@ from wakeful.domains.agents.waking import (
     REASONS,
     RELAYED,
     WRITTEN,
-    Event,
-    Wake,
+    AgentWake,
+    WakeEvent,
     after_failure,
     only_by_interval,
     requested,
@@ -72,7 +72,7 @@ def find_agent(tx: Transaction, agent: str) -> tuple[JobDef, JobState]:
 
 
 def request_wake(
-    tx: Transaction, context: Context, agent: str, reason: str = "manual", *, sender: Sender | None = None
+    tx: Transaction, context: Context, agent: str, reason: str = "manual", *, sender: RequestingAgent | None = None
 ) -> Requested:
     """Wake an agent; every wake goes through here. Requests within 250 ms, and those during a run, become one run.
 
@@ -100,7 +100,7 @@ def request_wake(
 
 
 def wake_unless_disabled(
-    tx: Transaction, context: Context, agent: str, reason: str, *, sender: Sender | None = None
+    tx: Transaction, context: Context, agent: str, reason: str, *, sender: RequestingAgent | None = None
 ) -> Requested:
     """Wake an agent for one of its own jobs, or for an event, which waits until its wake job is resumed.
 
@@ -128,7 +128,7 @@ def add_event(
     *,
     source: str | None,
     context_key: str | None,
-    sender: Sender | None = None,
+    sender: RequestingAgent | None = None,
     chat: str | None = None,
     outside: int = 0,
 ) -> tuple[int, int]:
@@ -142,7 +142,7 @@ def add_event(
     if len(text) > LONGEST_EVENT:
         raise InvalidJob(f"An event has {LONGEST_EVENT} characters at most, not {len(text)}.")
     job, _ = find_agent(tx, agent)
-    tables, event = tx.of(AgentTables), Event(context.new_id(), agent, clean(text), source, context_key, tx.now)
+    tables, event = tx.of(AgentTables), WakeEvent(context.new_id(), agent, clean(text), source, context_key, tx.now)
     if sender is not None:
         outside = RELAYED if sender.is_fed else 0
         event = event._replace(hops=sender.hops, sender=sender.agent)
@@ -182,7 +182,7 @@ def take_wake(tx: Transaction, job: JobDef, run: RunRow) -> Mapping[str, Any] | 
     return {"reason": reason, **given_events(bound, payload.get("work_keys", ()))}
 
 
-def given_events(bound: list[Event], keys: Collection[str]) -> dict[str, Any]:
+def given_events(bound: list[WakeEvent], keys: Collection[str]) -> dict[str, Any]:
     """The events of a run: its own, those that are data, and those that ask for a work item; if a person wrote one."""
     events, work_events = list[list[str]](), list[list[str]]()
     for event in bound:
@@ -218,7 +218,7 @@ def end_run(tx: Transaction, context: Context, job: JobDef, run: RunRow, result:
         tables.put_wake(_with(tx, known, run))  # it is also for what this run did not do
 
 
-def _with(tx: Transaction, wake: Wake, run: RunRow) -> Wake:
+def _with(tx: Transaction, wake: AgentWake, run: RunRow) -> AgentWake:
     """A wake that is also for what a run did not do: neither its hops nor its text from outside are lost."""
     return wake._replace(
         by_interval=wake.by_interval if _by_interval(tx, run) else 0,
@@ -230,7 +230,7 @@ def _with(tx: Transaction, wake: Wake, run: RunRow) -> Wake:
 # -- inside -----------------------------------------------------------------------------------------------------------
 
 
-def _store(tx: Transaction, context: Context, pair: tuple[JobDef, JobState], wake: Wake) -> int:
+def _store(tx: Transaction, context: Context, pair: tuple[JobDef, JobState], wake: AgentWake) -> int:
     """Keep the wake, with one run that waits for it; that run."""
     job, state = pair
     tables = tx.of(AgentTables)
@@ -266,7 +266,7 @@ def _try_again(tx: Transaction, context: Context, job: JobDef, run: RunRow, resu
     waiting = [other for other in tx.runs.open(job.id) if other.status == "queued" and other.id != run.id]
     if waiting:  # the kernel has queued a further attempt: deferred, cut off, or recovered
         again = min(waiting, key=lambda other: (other.due_at, other.id))
-        wake = Wake(job.id, _reason(run.reason), again.due_at, tx.now, again.id)
+        wake = AgentWake(job.id, _reason(run.reason), again.due_at, tx.now, again.id)
         tx.of(AgentTables).put_wake(_like(tx, run, wake))
     elif result.outcome in FAILURES:
         ladder = from_text(job.options).backoff
@@ -274,7 +274,7 @@ def _try_again(tx: Transaction, context: Context, job: JobDef, run: RunRow, resu
         _store(tx, context, (job, state), _like(tx, run, wake))
 
 
-def _like(tx: Transaction, run: RunRow, wake: Wake) -> Wake:
+def _like(tx: Transaction, run: RunRow, wake: AgentWake) -> AgentWake:
     """The wake with what led to the run that it is to try again."""
     outside = int(is_fed(tx, run.id))
     return wake._replace(hops=hops_of(tx, run.id), by_interval=_by_interval(tx, run), outside=outside)

@@ -27,7 +27,7 @@ EVENT_LABEL = rf"^{_SEEN}*[^\s\x00-\x1f\x7f-\xa0\u2028\u2029]{_SEEN}*$"
 """Who an event is from and its key: one line that is not blank."""
 
 
-class Wake(NamedTuple):
+class AgentWake(NamedTuple):
     """What an agent is to be woken for."""
 
     job_id: int
@@ -40,7 +40,7 @@ class Wake(NamedTuple):
     outside: int = 0  # 1: a run that was given text from outside led to it
 
 
-class Event(NamedTuple):
+class WakeEvent(NamedTuple):
     """Something an agent is to hear when it is next woken."""
 
     id: int
@@ -61,15 +61,15 @@ class Event(NamedTuple):
 
 
 def requested(
-    known: Wake | None, job_id: int, reason: str, now: int, hops: int = 0, *, is_outside: bool = False
-) -> Wake:
+    known: AgentWake | None, job_id: int, reason: str, now: int, hops: int = 0, *, is_outside: bool = False
+) -> AgentWake:
     """The wake after one more request: the first sets the time, the most important the reason, the most the hops.
 
     `is_outside`: a run asked that was given text from outside; that stays so, whoever else asks.
     """
     if known is None:
         by_interval, outside = int(reason == INTERVAL), int(is_outside)
-        return Wake(job_id, reason, now + COALESCE_MS, now, hops=hops, by_interval=by_interval, outside=outside)
+        return AgentWake(job_id, reason, now + COALESCE_MS, now, hops=hops, by_interval=by_interval, outside=outside)
     higher = PRIORITIES[reason] > PRIORITIES[known.reason]
     # What waits for a retry is not held back by it; what is due sooner stays so.
     return known._replace(
@@ -81,14 +81,14 @@ def requested(
     )
 
 
-def after_failure(known: Wake | None, job_id: int, failures: int, now: int, ladder: Sequence[int]) -> Wake:
+def after_failure(known: AgentWake | None, job_id: int, failures: int, now: int, ladder: Sequence[int]) -> AgentWake:
     """The wake after a run that failed: again after a second, then by the ladder."""
     steps = (FIRST_RETRY_MS, *ladder)
-    again = Wake(job_id, "retry", now + steps[min(failures, len(steps)) - 1], now)
+    again = AgentWake(job_id, "retry", now + steps[min(failures, len(steps)) - 1], now)
     return again if known is None else known._replace(due_at=min(known.due_at, again.due_at))
 
 
-def only_by_interval(reason: str, wake: Wake | None, carried: Mapping[str, Any]) -> bool:
+def only_by_interval(reason: str, wake: AgentWake | None, carried: Mapping[str, Any]) -> bool:
     """Whether a run starts for the heartbeat's interval alone.
 
     `reason`: its own; `wake`: what waits and is taken by it; `carried`: what it has kept of a wake that it took before.
@@ -100,7 +100,7 @@ def only_by_interval(reason: str, wake: Wake | None, carried: Mapping[str, Any])
     return bool(causes) and all(causes)
 
 
-def surplus(waiting: Sequence[Event], most: int = MOST_EVENTS) -> list[int]:
+def surplus(waiting: Sequence[WakeEvent], most: int = MOST_EVENTS) -> list[int]:
     """The ids of waiting events that must go: those replaced by a newer one with their sender's key, then one by one.
 
     Room is made by the sender of the newest, else by the sender with the most; what has no sender stays, unless it is
@@ -118,7 +118,7 @@ def surplus(waiting: Sequence[Event], most: int = MOST_EVENTS) -> list[int]:
     return sorted(event.id for event in waiting if event.id not in kept)
 
 
-def _first_to_go(waiting: Sequence[Event]) -> Event:
+def _first_to_go(waiting: Sequence[WakeEvent]) -> WakeEvent:
     """Of events in their order, the one that makes room."""
     counts, newest = Counter(event.sender for event in waiting if event.sender is not None), waiting[-1]
     if not counts:

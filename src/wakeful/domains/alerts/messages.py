@@ -10,7 +10,7 @@ from wakeful import ids
 from wakeful.counting import counted
 from wakeful.domains.delivery import FailureSubject, explained
 from wakeful.kernel.rules.alerting import CLOSED, OPENED, REPEATED, Notice, closer_look
-from wakeful.store.records import Alert
+from wakeful.store.records import AlertRow
 from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import iso, spoken
 from wakeful.triggers.zones import place_named
@@ -85,7 +85,7 @@ def _over(notice: Notice, known: Known) -> list[str]:
     return lines + ([known.link] if known.link is not None else [])
 
 
-def _look_closer(alert: Alert, known: Known) -> Sequence[str]:
+def _look_closer(alert: AlertRow, known: Known) -> Sequence[str]:
     lines = []
     if alert.kind == "approval" and known.run is not None:
         lines.append(f"Next: it waits until you approve or reject it: wakeful approve {known.run}")

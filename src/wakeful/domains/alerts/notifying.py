@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.kernel.rules.alerting import Notice
     from wakeful.store.interface import Transaction
-    from wakeful.store.records import Alert, JobDef
+    from wakeful.store.records import AlertRow, JobDef
 
 #: Incidents about a connector: it is what their key names.
 ABOUT_CONNECTORS = ("delivery_failed", "no_connector")
@@ -57,7 +57,7 @@ def notify(tx: Transaction, context: Context, notice: Notice) -> None:
     enqueue(tx, context, post._replace(dedupe=dedupe_key(notice), extra=extra))
 
 
-def _feeds_on_itself(tx: Transaction, alert: Alert, job: JobDef | None, to: str) -> bool:
+def _feeds_on_itself(tx: Transaction, alert: AlertRow, job: JobDef | None, to: str) -> bool:
     """Whether the incident is about the connector that its message would go through."""
     if alert.kind in ABOUT_CONNECTORS:
         about = alert.key.partition(":")[2]
@@ -68,12 +68,12 @@ def _feeds_on_itself(tx: Transaction, alert: Alert, job: JobDef | None, to: str)
     return about in (to, connector_for(tx, to))
 
 
-def _data(alert: Alert) -> dict[str, Any]:
+def _data(alert: AlertRow) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(alert.data) if alert.data else {}
     return found
 
 
-def _run_of(alert: Alert) -> int | None:
+def _run_of(alert: AlertRow) -> int | None:
     run: int | None = _data(alert).get("run")
     return run
 

@@ -13,8 +13,7 @@ from wakeful.kernel.actions.recording import snooze as record_snooze
 from wakeful.kernel.engine.alerts import MEANINGS, RULES
 from wakeful.kernel.rules.alerting import AFTER, COOLDOWN_MS, GRACE_MS, URGENT, AlertRules, rules_text
 from wakeful.kernel.views.records import Alert, alert_views
-from wakeful.store.records import Alert as AlertRow
-from wakeful.store.records import JobDef
+from wakeful.store.records import AlertRow, JobDef
 from wakeful.triggers.durations import interval_ms
 
 if TYPE_CHECKING:

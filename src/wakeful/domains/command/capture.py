@@ -17,7 +17,7 @@ from typing import ParamSpec, TypeVar
 
 from wakeful.counting import counted
 from wakeful.domains.command.log_file import LogFile, MarkedLines
-from wakeful.threads import Room
+from wakeful.threads import LimitedThreadPool
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -29,7 +29,7 @@ REDACTED = b"[redacted]"
 
 # One thread, so that work is done in order: a close after the write it follows, even if the caller of the write was
 # cancelled meanwhile.
-_WRITER = Room("log writer", 1)
+_WRITER = LimitedThreadPool("log writer", 1)
 
 
 async def off_loop(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:

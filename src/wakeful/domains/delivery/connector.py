@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from wakeful.errors import SchedulerError
-from wakeful.threads import Room
+from wakeful.threads import LimitedThreadPool
 from wakeful.triggers.moments import iso
 
 
@@ -115,9 +115,9 @@ class Arrived:
 THREADS = 4  # that a connector may keep busy: each call that does not return takes one away
 
 
-def room_of(name: str) -> Room:
+def room_of(name: str) -> LimitedThreadPool:
     """Threads for one connector, of that name or type."""
-    return Room(f"connector {name}", THREADS)
+    return LimitedThreadPool(f"connector {name}", THREADS)
 
 
 def secrets_of(connector: object) -> Sequence[str]:

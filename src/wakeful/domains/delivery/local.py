@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from wakeful.callables import beside, load_function
-from wakeful.child_processes import Listed, run_beside
+from wakeful.child_processes import EnvironmentList, run_beside
 from wakeful.domains.delivery.connector import Message, Temporary, room_of
 from wakeful.domains.delivery.texts import last_lines
 from wakeful.errors import InvalidJob, InvalidSetting
@@ -114,7 +114,7 @@ class CommandConnector:
         """`env`: NAME, which is passed on, or NAME=value. It gets nothing else but ordinary variables."""
         self._argv = list(argv)
         self._folder = folder
-        self._env = Listed.read(env)
+        self._env = EnvironmentList.read(env)
 
     async def send(self, message: Message) -> None:
         line = json.dumps(message.line(), ensure_ascii=False).encode() + b"\n"

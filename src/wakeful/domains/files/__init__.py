@@ -20,5 +20,5 @@ domain = Domain(
     simulated_tables=("fleets", "fleet_files", "fleet_jobs"),
     alerts={CONFIG_ALERT: "the configuration file has a mistake, or a change of it waits for a person"},
     section="jobs",
-    settings="wakeful.config.job_schema:Jobs",
+    settings="wakeful.config.job_schema:JobsSection",
 )

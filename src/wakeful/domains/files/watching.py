@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
-from wakeful.clock import VirtualClock
+from wakeful.clock import ManualClock
 from wakeful.domains.files import CONFIG_ALERT, DEFAULT_FLEET
 from wakeful.domains.files.applying import apply_fleet, check_fleet, place_of, ready_fleet, replaced_by, terms_of
 from wakeful.domains.files.tables import AppliedRow, Fleets
@@ -127,7 +127,7 @@ class FileWatch(Service):
 
     async def _aside(self, work: Callable[[], T]) -> T:
         """A disk may be slow; virtual time has no place for threads."""
-        return work() if isinstance(self._scheduler.clock, VirtualClock) else await room("configuration").call(work)
+        return work() if isinstance(self._scheduler.clock, ManualClock) else await room("configuration").call(work)
 
     def _signature(self) -> Signature:
         return tuple(_signature(path) for path in (self._path, *self._included(self._file)))

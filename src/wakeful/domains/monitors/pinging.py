@@ -16,7 +16,7 @@ from wakeful.domains.monitors.silence import note_silence
 from wakeful.domains.monitors.tables import Monitors
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.stretches import keep_passed
-from wakeful.kernel.engine.turn import Ended, settle_all
+from wakeful.kernel.engine.turn import FinishedRun, settle_all
 from wakeful.kernel.rules.outcome import Result, clean
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.store.interface import Transaction
@@ -85,7 +85,7 @@ def go_on_waiting(tx: Transaction, context: Context, job: JobDef, ended: RunRow)
     tx.jobs.save([state._replace(run_id=left[0].id, due_at=due_at)])
     if job.removed_at is not None:
         result = Result("unknown", error="the job was removed before its end was reported")
-        settle_all(tx, context, [Ended(job, state.revision, left[0], result)])
+        settle_all(tx, context, [FinishedRun(job, state.revision, left[0], result)])
 
 
 class Monitor:
@@ -171,7 +171,7 @@ class Monitor:
         # The job is occupied with the run that ends; then it goes on with one that is still open.
         last = max(run.started_at or 0, state.last_run_at or 0)
         self._tx.jobs.save([state._replace(run_id=run.id, last_run_id=run.id, last_run_at=last)])
-        settle_all(self._tx, self._context, [Ended(self._job, state.revision, run, result)])
+        settle_all(self._tx, self._context, [FinishedRun(self._job, state.revision, run, result)])
 
     def _silent(self, state: JobState) -> JobState:
         now_due = state._replace(due_at=self._tx.now)  # nothing was late: the job waited for the run that is replaced

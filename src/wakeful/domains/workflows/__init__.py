@@ -79,9 +79,9 @@ def _check(payload: Any) -> None:
 
 
 def _reserves(tx: Transaction, names: Sequence[str]) -> str | None:
-    from wakeful.domains.workflows.tables import Workflows
+    from wakeful.domains.workflows.tables import WorkflowVerbs
 
-    deployed = tx.of(Workflows).deployed(sorted({name.partition(".")[0] for name in names}))
+    deployed = tx.of(WorkflowVerbs).deployed(sorted({name.partition(".")[0] for name in names}))
     taken = next((name for name in names if name.partition(".")[0] in deployed), None)
     if taken is None:
         return None
@@ -132,9 +132,9 @@ def _rearmed(tx: Transaction, context: Transacting, job: JobDef, state: JobState
 
 def _set_back(tx: Transaction, back_ms: int, newer: int) -> None:
     from wakeful.domains.workflows.steps.tables import Tasks
-    from wakeful.domains.workflows.tables import Workflows
+    from wakeful.domains.workflows.tables import WorkflowVerbs
 
-    tx.of(Workflows).set_back(tx.now, back_ms, newer)
+    tx.of(WorkflowVerbs).set_back(tx.now, back_ms, newer)
     tx.of(Tasks).set_back(tx.now, back_ms)
 
 
@@ -145,9 +145,9 @@ def _succeeded(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, Result]:
 
 
 def _phases(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, str]:
-    from wakeful.domains.workflows.tables import Workflows
+    from wakeful.domains.workflows.tables import WorkflowVerbs
 
-    return tx.of(Workflows).phases(run_ids)
+    return tx.of(WorkflowVerbs).phases(run_ids)
 
 
 def _steps(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, list[dict[str, Any]]]:
@@ -163,9 +163,9 @@ def _prune(tx: Transaction, before: int, limit: int) -> int:
 
 
 def _runs_pruned(tx: Transaction, run_ids: Sequence[int]) -> None:
-    from wakeful.domains.workflows.tables import Workflows
+    from wakeful.domains.workflows.tables import WorkflowVerbs
 
-    tx.of(Workflows).forget_runs(run_ids)
+    tx.of(WorkflowVerbs).forget_runs(run_ids)
 
 
 def _thin(tx: Transaction, most: int, limit: int) -> int:

@@ -18,7 +18,7 @@ from wakeful.domains.workflows.phases import ACTIVE, STATUS, VERDICTS, settled_m
 from wakeful.domains.workflows.removed import finish_removed, uncertain_changes
 from wakeful.domains.workflows.steps.people import settle_step
 from wakeful.domains.workflows.steps.places import STEPS
-from wakeful.domains.workflows.tables import Action, HandlerRow, WorkflowRow, WorkflowRun, Workflows
+from wakeful.domains.workflows.tables import HandlerRow, WorkflowAction, WorkflowRow, WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.domains.workflows.words import ONCE_ENDED, answer_commands, asks_itself, issue_words
 from wakeful.domains.workflows.working import forget_stopped, still_works
@@ -27,7 +27,7 @@ from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.recording import Origin, keep
 from wakeful.kernel.rules.approval import approvals
 from wakeful.kernel.rules.outcome import Result, clean
-from wakeful.store.actions import Change
+from wakeful.store.actions import SubjectChange
 
 if TYPE_CHECKING:
     from wakeful.domains.workflows.fixes.tables import FixRow
@@ -46,7 +46,7 @@ def record(
 ) -> int:
     """Keep what a person did; its number."""
     said, number = clean(detail)[:MAX_NOTE] if detail else None, context.new_id()
-    tx.of(Workflows).record(Action(number, workflow, tx.now, clean(who)[:200], action, said))
+    tx.of(WorkflowVerbs).record(WorkflowAction(number, workflow, tx.now, clean(who)[:200], action, said))
     tx.events.emit("workflow", {"type": action, "workflow": workflow, "by": clean(who)[:200]})
     return number
 
@@ -59,7 +59,7 @@ def keep_change(tx: Transaction, row: WorkflowRow, number: int, origin: Origin, 
     left = find_workflow(tx, row.name)
     before, after = (tuple(getattr(found, name) for name in STANDING) for found in (row, left))
     changed = (row.paused, row.draining) != (left.paused, left.draining)
-    changes = [Change(number, row.name, STANDING, before, after)] if changed else []
+    changes = [SubjectChange(number, row.name, STANDING, before, after)] if changed else []
     return keep(tx, origin, what, changes)
 
 
@@ -80,7 +80,7 @@ def run_now(tx: Transaction, context: Context, name: str, *, who: str) -> list[s
         message = f"{name} cannot run. {words}"
         message = f"{message.rstrip('.')} (wakeful workflow show {name})."
         raise ScheduleTriggerError(message, {**about, "reason": row.issue})
-    handlers = tx.of(Workflows).handlers(name)
+    handlers = tx.of(WorkflowVerbs).handlers(name)
     states = tx.jobs.states([handler.job_id for handler in handlers if handler.job_id is not None])
     running = [one.name for one in handlers if one.job_id is not None and states[one.job_id].run_id is not None]
     for handler in [*running, *(attempt.handler for attempt in in_progress(tx, name))]:
@@ -115,7 +115,7 @@ def pause(
     kept = clean(note)[:MAX_NOTE] if note else None
     if row.paused and kept in (None, row.pause_note):
         return None
-    tx.of(Workflows).change(name, tx.now, paused=1, pause_note=kept, draining=0)
+    tx.of(WorkflowVerbs).change(name, tx.now, paused=1, pause_note=kept, draining=0)
     number = record(tx, context, name, who=who, action="paused", detail=note)
     return keep_change(tx, row, number, origin or Origin(who, "code", context.new_id()), "pause_workflow")
 
@@ -126,7 +126,7 @@ def resume(tx: Transaction, context: Context, name: str, *, who: str, origin: Or
     The action by which the workflow is paused again, where it was paused.
     """
     row = locked(tx, name)
-    table = tx.of(Workflows)
+    table = tx.of(WorkflowVerbs)
     if row.issue == "load":
         said = (row.issue_message or "").partition("\n")[0]
         message = f"{name} cannot be loaded: {said}. Correct its file, and apply the configuration."
@@ -152,7 +152,7 @@ def resume(tx: Transaction, context: Context, name: str, *, who: str, origin: Or
 
 def go_on(tx: Transaction, context: Context, name: str) -> None:
     """Let what waited start."""
-    handlers = tx.of(Workflows).handlers(name)
+    handlers = tx.of(WorkflowVerbs).handlers(name)
     for handler in handlers:
         if handler.job_id is not None and (handler.open_run is not None or handler.dirty > handler.seen):
             arm(tx, context, handler.job_id, tx.now, CONTINUED)
@@ -258,7 +258,7 @@ def settle(
     if verdict == "did_not_happen":
         tx.of(Topics).release(attempt.id, tx.now)
         settled = settled._replace(reserved=0)
-    tx.of(Workflows).save_run(settled)
+    tx.of(WorkflowVerbs).save_run(settled)
     forget_stopped(tx, row)
     forget_crashes(tx, handler)
     said = f"{who} settled {ids.run_text(attempt.id)} as {verdict}"
@@ -274,7 +274,7 @@ def settle(
 
 def _refuse_unended(tx: Transaction, attempt: WorkflowRun) -> None:
     """What still works may yet happen."""
-    row = tx.of(Workflows).get(attempt.workflow)
+    row = tx.of(WorkflowVerbs).get(attempt.workflow)
     if row is not None and still_works(tx, row):
         run = ids.run_text(attempt.id)
         message = (
@@ -286,7 +286,7 @@ def _refuse_unended(tx: Transaction, attempt: WorkflowRun) -> None:
 
 def _uncertain(tx: Transaction, asked: WorkflowRun) -> tuple[HandlerRow, WorkflowRun]:
     """The handler, and the latest attempt of the chain the run belongs to, whose mutation is uncertain."""
-    table = tx.of(Workflows)
+    table = tx.of(WorkflowVerbs)
     handler = table.handler(asked.workflow, asked.handler)
     latest = table.run(handler.open_run) if handler is not None and handler.open_run is not None else None
     about = {"workflow": asked.workflow, "run": ids.run_text(asked.id)}
@@ -309,13 +309,13 @@ def _continues(tx: Transaction, latest: WorkflowRun, run_id: int) -> bool:
         if found is None or found.id == run_id:
             return found is not None
         goes_on = found.begins == "reconcile" and found.retry_of is not None
-        found = tx.of(Workflows).run(found.retry_of or 0) if goes_on else None
+        found = tx.of(WorkflowVerbs).run(found.retry_of or 0) if goes_on else None
     return False
 
 
 def locked(tx: Transaction, name: str, find: Callable[[Transaction, str], WorkflowRow] = find_workflow) -> WorkflowRow:
     """A workflow that no other transaction changes until this one ends."""
     find(tx, name)
-    tx.of(Workflows).lock_jobs(name)
-    tx.of(Workflows).lock(name)
+    tx.of(WorkflowVerbs).lock_jobs(name)
+    tx.of(WorkflowVerbs).lock(name)
     return find(tx, name)

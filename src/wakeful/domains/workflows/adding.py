@@ -14,7 +14,7 @@ from wakeful.domains.workflows.arming import arm_forgotten, look_at_pending
 from wakeful.domains.workflows.deploying import Deployment, deploy, deploy_again, is_other, plan_deployment
 from wakeful.domains.workflows.fixes.fixer import Fixer
 from wakeful.domains.workflows.issues import alert_halted
-from wakeful.domains.workflows.registry import Registry, registry_of
+from wakeful.domains.workflows.registry import WorkflowRegistry, registry_of
 from wakeful.domains.workflows.steps.places import base_of
 from wakeful.domains.workflows.steps.running import attempt_of
 from wakeful.domains.workflows.tables import WorkflowRun
@@ -53,7 +53,7 @@ def adding_to(scheduler: Scheduler) -> Callable[[Workflow], Awaitable[None]]:
     return functools.partial(add_workflow, scheduler)
 
 
-def _warn_of_second(scheduler: Scheduler, registry: Registry, workflow: Workflow) -> None:
+def _warn_of_second(scheduler: Scheduler, registry: WorkflowRegistry, workflow: Workflow) -> None:
     """Before the first start, another workflow of the same name is probably a mistake: only the last one is run."""
     known = registry.get(workflow.name)
     if known is None or known[0] is workflow or workflow.origin is not None:
@@ -79,7 +79,7 @@ async def _deploy_now(scheduler: Scheduler, wanted: Deployment) -> None:
     await scheduler.transact(lambda tx, context: deploy(tx, context, wanted))
 
 
-def install(scheduler: Scheduler) -> Registry:
+def install(scheduler: Scheduler) -> WorkflowRegistry:
     """Let the scheduler run jobs of workflows; its registry."""
     registry = registry_of(scheduler.host.kinds)
     if KIND not in scheduler.host.handled_kinds:
@@ -96,7 +96,7 @@ async def _correct(scheduler: Scheduler, workflow: Workflow) -> None:
 class _Runner:
     """The handler of all jobs of workflows."""
 
-    def __init__(self, scheduler: Scheduler, registry: Registry) -> None:
+    def __init__(self, scheduler: Scheduler, registry: WorkflowRegistry) -> None:
         self._scheduler = scheduler
         self._registry = registry
 
@@ -118,7 +118,7 @@ class _Sweep(Service):
     given while others had the deployed one, once those are gone.
     """
 
-    def __init__(self, scheduler: Scheduler, registry: Registry) -> None:
+    def __init__(self, scheduler: Scheduler, registry: WorkflowRegistry) -> None:
         super().__init__("the sweep of workflows", SWEEP_S)
         self._scheduler = scheduler
         self._registry = registry

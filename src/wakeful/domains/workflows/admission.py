@@ -32,7 +32,7 @@ class WorkflowState(NamedTuple):
     working: bool = False  # a thread of its last run has not ended
 
 
-class Wait(NamedTuple):
+class AdmissionWait(NamedTuple):
     """Why a handler does not start, and until when it waits at least."""
 
     reason: str
@@ -40,20 +40,20 @@ class Wait(NamedTuple):
     detail: str
 
 
-def may_start(standing: WorkflowState, handler: str, now: int, *, brings_new: bool = False) -> Wait | None:
+def may_start(standing: WorkflowState, handler: str, now: int, *, brings_new: bool = False) -> AdmissionWait | None:
     """None when the handler may start; `brings_new`: it is a producer that has nothing to finish."""
     if standing.paused:
-        return Wait("paused", now + LATER_MS, PAUSED)
+        return AdmissionWait("paused", now + LATER_MS, PAUSED)
     if standing.draining and brings_new:
-        return Wait("draining", now + LATER_MS, DRAINING)
+        return AdmissionWait("draining", now + LATER_MS, DRAINING)
     if standing.working:
-        return Wait("blocked", now + WORKING_MS, WORKING)
+        return AdmissionWait("blocked", now + WORKING_MS, WORKING)
     if standing.issue is None:
         return None
     if standing.issue in ("logic", "internal", "load"):
-        return Wait("blocked", now + LATER_MS, STOPPED)
+        return AdmissionWait("blocked", now + LATER_MS, STOPPED)
     until = standing.backoff_until
     waits = until is not None and until > now
     if standing.issue_handler != handler:
-        return Wait("blocked", until if waits and until is not None else now + LATER_MS, UNRESOLVED)
-    return Wait("backing_off", until, RESTS) if waits and until is not None else None
+        return AdmissionWait("blocked", until if waits and until is not None else now + LATER_MS, UNRESOLVED)
+    return AdmissionWait("backing_off", until, RESTS) if waits and until is not None else None

@@ -99,7 +99,7 @@ class Approval:
         return about.get(VERSION) == self._version and phase in COVERED.get(about.get(PHASE, ""), ())
 
 
-class Seen:
+class SeenEvents:
     """The events that a call has seen which chooses a change, and whether an approval that it was given covers them."""
 
     def __init__(self, approval: Approval, phase: str, watermark: int) -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wakeful.domains.workflows.steps.places import STEPS, arm_places
 from wakeful.domains.workflows.steps.tables import Tasks
-from wakeful.domains.workflows.tables import HandlerRow, Workflows
+from wakeful.domains.workflows.tables import HandlerRow, WorkflowVerbs
 from wakeful.domains.workflows.turns.order import line_up
 from wakeful.domains.workflows.turns.tables import Turns
 from wakeful.kernel.engine.ending import drop_runs
@@ -29,7 +29,7 @@ class LockedJobs:
     def __init__(self, tx: Transaction, workflow: str) -> None:
         self._tx = tx
         self.workflow = workflow
-        self._states = tx.of(Workflows).lock_jobs(workflow)
+        self._states = tx.of(WorkflowVerbs).lock_jobs(workflow)
         self._parts: list[tuple[HandlerRow, JobDef]] | None = None
 
     def state(self, job_id: int) -> JobState | None:
@@ -69,7 +69,7 @@ class LockedJobs:
 
     def _read(self) -> list[tuple[HandlerRow, JobDef]]:
         if self._parts is None:
-            self._parts = self._tx.of(Workflows).with_jobs(self.workflow)
+            self._parts = self._tx.of(WorkflowVerbs).with_jobs(self.workflow)
         return self._parts
 
 
@@ -186,7 +186,7 @@ def wake_subscribers(tx: Transaction, context: Context, jobs: LockedJobs, topics
         for handler in jobs.handlers()
         if handler.job_id is not None and not set(topics).isdisjoint(handler.topics())
     ]
-    tx.of(Workflows).set_by_job(("dirty",), [(job_id, seq) for job_id in found])
+    tx.of(WorkflowVerbs).set_by_job(("dirty",), [(job_id, seq) for job_id in found])
     jobs.note_dirty(found, seq)
     for handler in jobs.handlers():
         if handler.job_id in found and handler.type == STEPS:
@@ -197,7 +197,7 @@ def wake_subscribers(tx: Transaction, context: Context, jobs: LockedJobs, topics
 
 def arm_forgotten(tx: Transaction, context: Context) -> int:
     """Arm the handlers that have something to do and are about to start for no reason; how many there were."""
-    found = tx.of(Workflows).unarmed()
+    found = tx.of(WorkflowVerbs).unarmed()
     for handler in found:
         at = since(tx, handler)
         if handler.job_id is not None and at is not None:
@@ -209,7 +209,7 @@ def arm_forgotten(tx: Transaction, context: Context) -> int:
 
 def arm_resumed(tx: Transaction, context: Context, job: JobDef, state: JobState) -> JobState:
     """Queue the start of a handler whose job was paused while it had something to do; the state as it is then."""
-    found = tx.of(Workflows).of_job(job.id)
+    found = tx.of(WorkflowVerbs).of_job(job.id)
     at = since(tx, found[0]) if found is not None else None
     if at is None or _waiting(tx, state) is not None:
         return state
@@ -219,12 +219,12 @@ def arm_resumed(tx: Transaction, context: Context, job: JobDef, state: JobState)
 
 def look_at_pending(tx: Transaction, context: Context, workflow: str) -> None:
     """Let consumers look again at pending events that they have seen and left: other code may take them now."""
-    jobs, row = LockedJobs(tx, workflow), tx.of(Workflows).get(workflow)
+    jobs, row = LockedJobs(tx, workflow), tx.of(WorkflowVerbs).get(workflow)
     for handler in jobs.handlers():
         oldest = _oldest(tx, handler)
         if row is None or handler.job_id is None or handler.open_run is not None or oldest is None:
             continue
-        tx.of(Workflows).set_by_job(("dirty", "seen"), [(handler.job_id, row.event_seq, 0)])
+        tx.of(WorkflowVerbs).set_by_job(("dirty", "seen"), [(handler.job_id, row.event_seq, 0)])
         arm(tx, context, handler.job_id, min(oldest, tx.now), EVENT)
     line_up(tx, LockedJobs(tx, workflow))
 

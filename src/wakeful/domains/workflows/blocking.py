@@ -28,7 +28,7 @@ LIBRARIES = tuple({sysconfig.get_path(name) for name in ("stdlib", "platstdlib",
 _CLOCK = clock.SystemClock()
 
 
-class _Step(NamedTuple):
+class _BlockedStep(NamedTuple):
     what: str
     thread: int
     began: int  # by boot time
@@ -52,12 +52,12 @@ class LoopWatch:
         """The same call, its steps timed."""
         return _Watched(self, call)
 
-    def begin_step(self) -> _Step:
-        step = _Step(self._what, threading.get_ident(), _CLOCK.boot())
+    def begin_step(self) -> _BlockedStep:
+        step = _BlockedStep(self._what, threading.get_ident(), _CLOCK.boot())
         _WATCHMAN.watch(step)
         return step
 
-    def end_step(self, step: _Step) -> None:
+    def end_step(self, step: _BlockedStep) -> None:
         _WATCHMAN.leave(step)
         self.longest_ms = max(self.longest_ms, _CLOCK.boot() - step.began)
 
@@ -105,19 +105,19 @@ class _Watchman:
     """One thread for all loops of this process; it sleeps while no handler has begun a step for a while."""
 
     def __init__(self) -> None:
-        self._steps: dict[int, _Step] = {}  # by thread: a loop runs one step at a time
+        self._steps: dict[int, _BlockedStep] = {}  # by thread: a loop runs one step at a time
         self._awake = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def watch(self, step: _Step) -> None:
+    def watch(self, step: _BlockedStep) -> None:
         self._steps[step.thread] = step
         if not self._awake.is_set():
             self._awake.set()
         if self._thread is None:
             self._start()
 
-    def leave(self, step: _Step) -> None:
+    def leave(self, step: _BlockedStep) -> None:
         self._steps.pop(step.thread, None)
 
     def _start(self) -> None:
@@ -127,7 +127,7 @@ class _Watchman:
                 self._thread.start()
 
     def _go_round(self) -> None:
-        named: _Step | None = None
+        named: _BlockedStep | None = None
         while True:
             self._awake.wait()
             self._awake.clear()

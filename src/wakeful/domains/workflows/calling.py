@@ -6,7 +6,7 @@ import asyncio
 import functools
 from typing import TYPE_CHECKING, Any
 
-from wakeful.clock import VirtualClock
+from wakeful.clock import ManualClock
 from wakeful.domains.workflows.failures import LogicError, Place, deciding, leaves
 from wakeful.domains.workflows.plain_functions import called
 from wakeful.domains.workflows.programs import watch_programs
@@ -51,7 +51,7 @@ class Call:
         self._phase = phase
         self._called = row.handler.partition(".")[0] if phase == "steps" else phase  # as messages name it
         self._limit = min(timeout, RECONCILE_LIMIT_MS) if phase == "reconcile" else timeout
-        self._work = Work(row.id, inline=isinstance(scheduler.clock, VirtualClock))
+        self._work = Work(row.id, inline=isinstance(scheduler.clock, ManualClock))
         self._scheduler = scheduler
 
     async def run(self, function: Function, given: tuple[Any, ...], watch: LoopWatch) -> Any:

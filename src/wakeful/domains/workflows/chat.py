@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
 
-class Pressed(Protocol):
+class ApprovalPress(Protocol):
     """A button as `delivery` hands it over."""
 
     @property
@@ -26,30 +26,30 @@ class Pressed(Protocol):
         """What else the button was made with."""
 
 
-def settle(tx: Transaction, context: Context, pressed: Pressed, by: str) -> str:
+def settle(tx: Transaction, context: Context, pressed: ApprovalPress, by: str) -> str:
     """Say whether an uncertain mutation happened."""
     verdict = str(pressed.more.get("verdict"))
     actions.settle(tx, context, _workflow(pressed), pressed.on, verdict, who=by)
     return f"Settled: {VERDICT_LABELS[verdict].lower()}."
 
 
-def resume(tx: Transaction, context: Context, pressed: Pressed, by: str) -> str:
+def resume(tx: Transaction, context: Context, pressed: ApprovalPress, by: str) -> str:
     """Let the workflow try again."""
     actions.resume(tx, context, pressed.on, who=by, origin=Origin(by, "chat", context.new_id()))
     return f"{pressed.on} tries again."
 
 
-def correct(tx: Transaction, context: Context, pressed: Pressed, by: str) -> str:
+def correct(tx: Transaction, context: Context, pressed: ApprovalPress, by: str) -> str:
     """Approve a correction of the code."""
     actions.approve(tx, context, _workflow(pressed), pressed.on, who=by)
     return "The correction is being deployed."
 
 
-def leave(tx: Transaction, context: Context, pressed: Pressed, by: str) -> str:
+def leave(tx: Transaction, context: Context, pressed: ApprovalPress, by: str) -> str:
     """Reject a correction of the code."""
     actions.reject(tx, context, _workflow(pressed), pressed.on, who=by)
     return "The correction is rejected."
 
 
-def _workflow(pressed: Pressed) -> str:
+def _workflow(pressed: ApprovalPress) -> str:
     return str(pressed.more.get("workflow", ""))

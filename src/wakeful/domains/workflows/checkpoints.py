@@ -23,12 +23,12 @@ from wakeful.domains.workflows.phases import (
     likely_verdict,
     where_to_begin,
 )
-from wakeful.domains.workflows.publishing import Message, publish_numbered
-from wakeful.domains.workflows.tables import HandlerRow, WorkflowRun, Workflows
+from wakeful.domains.workflows.publishing import NewEvent, publish_numbered
+from wakeful.domains.workflows.tables import HandlerRow, WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.timing import (
     ATTENTION_AFTER,
     MAX_FIXES,
-    Wake,
+    WakeTime,
     backoff,
     due_after_commit,
     reconcile_delay,
@@ -56,17 +56,17 @@ class Outdated(Exception):
     """An event that prepare read is not as it was: it was replaced, or skipped by a person."""
 
 
-class Plan(NamedTuple):
+class HandlerPlan(NamedTuple):
     """What prepare has decided beside its reservations."""
 
-    wake: Wake
+    wake: WakeTime
     approval: str | None  # the record of what was asked, with what the answer is about
 
 
-class Outgoing(NamedTuple):
+class PendingWrites(NamedTuple):
     """What a handler published and registered, to be written with its commit."""
 
-    messages: Sequence[Message] = ()
+    messages: Sequence[NewEvent] = ()
     inputs: Sequence[InputRow] = ()
 
 
@@ -81,7 +81,7 @@ def fence(tx: Transaction, attempt: WorkflowRun) -> None:
 def fence_all(tx: Transaction, attempt: WorkflowRun, *, also: Sequence[str] = ()) -> LockedJobs:
     """The same, with all jobs of the workflow locked, and those of others: for what others of its handlers see."""
     if also:
-        tx.of(Workflows).lock_jobs(attempt.workflow, *also)
+        tx.of(WorkflowVerbs).lock_jobs(attempt.workflow, *also)
     jobs = LockedJobs(tx, attempt.workflow)
     _check_fence(attempt, jobs.state(attempt.job_id))
     return jobs
@@ -93,7 +93,11 @@ def _check_fence(attempt: WorkflowRun, state: JobState | None) -> None:
 
 
 def prepared(
-    tx: Transaction, attempt: WorkflowRun, reserve: Mapping[str, Sequence[str]], read: Mapping[int, int], plan: Plan
+    tx: Transaction,
+    attempt: WorkflowRun,
+    reserve: Mapping[str, Sequence[str]],
+    read: Mapping[int, int],
+    plan: HandlerPlan,
 ) -> WorkflowRun:
     """Reservations, data, wake time and what was approved are stored together, or none of them.
 
@@ -142,12 +146,12 @@ def mutated(tx: Transaction, attempt: WorkflowRun, result: str) -> WorkflowRun:
 
 
 def committed(
-    tx: Transaction, context: Context, attempt: WorkflowRun, state: str | None, outgoing: Outgoing
+    tx: Transaction, context: Context, attempt: WorkflowRun, state: str | None, outgoing: PendingWrites
 ) -> WorkflowRun:
     """State, consumption and what was published become visible together; the next run is armed with them."""
     jobs = fence_all(tx, attempt)
     attempt = attempt._replace(wake_at=within_a_day(attempt.wake_at, tx.now))
-    table, topics = tx.of(Workflows), tx.of(Topics)
+    table, topics = tx.of(WorkflowVerbs), tx.of(Topics)
     handler = _own_handler(tx, jobs, attempt)
     row = table.take_numbers(attempt.workflow, len(outgoing.messages))
     if handler is None or row is None:
@@ -186,10 +190,10 @@ def committed(
 def _own_handler(tx: Transaction, jobs: LockedJobs, attempt: WorkflowRun) -> HandlerRow | None:
     """Also one that the deployed version does not have any more."""
     found = next((handler for handler in jobs.handlers() if handler.name == attempt.handler), None)
-    return found or tx.of(Workflows).handler(attempt.workflow, attempt.handler)
+    return found or tx.of(WorkflowVerbs).handler(attempt.workflow, attempt.handler)
 
 
-def with_causes(topics: Topics, attempt: WorkflowRun, messages: Sequence[Message]) -> Sequence[Message]:
+def with_causes(topics: Topics, attempt: WorkflowRun, messages: Sequence[NewEvent]) -> Sequence[NewEvent]:
     """What names no input was caused by what caused the events that the run reserved."""
     if not attempt.reserved or all(message.inputs for message in messages):
         return messages
@@ -212,13 +216,13 @@ def _keep(tx: Transaction, handler: HandlerRow, attempt: WorkflowRun, ended: Rou
     names = tuple(kept)
     rows = [(one.job_id, *(0 if name == "rounds" else getattr(one, name) for name in names)) for one in ended.anew]
     if handler.job_id is None:  # the deployed version does not have it any more
-        tx.of(Workflows).change_handler(handler.workflow, handler.name, **kept)
+        tx.of(WorkflowVerbs).change_handler(handler.workflow, handler.name, **kept)
     else:
         rows.append((handler.job_id, *kept.values()))
-    tx.of(Workflows).set_by_job(names, rows)
+    tx.of(WorkflowVerbs).set_by_job(names, rows)
 
 
-class Failed(NamedTuple):
+class StoredFailure(NamedTuple):
     """The stored part of a failure: the attempt, and when it is tried again (None: when a person has acted)."""
 
     attempt: WorkflowRun
@@ -234,12 +238,12 @@ class Cause(NamedTuple):
     has_hook: bool = False  # a correction of the code can be asked for
 
 
-def failed(tx: Transaction, context: Context, attempt: WorkflowRun, cause: Cause) -> Failed:
+def failed(tx: Transaction, context: Context, attempt: WorkflowRun, cause: Cause) -> StoredFailure:
     """The attempt ends here for a while, or for a person; what may be done again is released."""
     fence_all(tx, attempt)
     failure = cause.failure
-    row = tx.of(Workflows).lock(attempt.workflow)
-    handler = tx.of(Workflows).handler(attempt.workflow, attempt.handler)
+    row = tx.of(WorkflowVerbs).lock(attempt.workflow)
+    handler = tx.of(WorkflowVerbs).handler(attempt.workflow, attempt.handler)
     if row is None or handler is None:
         raise Fenced
     note_working(tx, context, attempt.workflow, attempt.id)
@@ -259,10 +263,12 @@ def failed(tx: Transaction, context: Context, attempt: WorkflowRun, cause: Cause
         Issue(failure, attempt.handler, attempt.id, said, until, alert),
         failures=failures,
     )
-    return Failed(save_attempt(tx, attempt._replace(status=STATUS[failure], error=cause.message), attempt), until)
+    return StoredFailure(
+        save_attempt(tx, attempt._replace(status=STATUS[failure], error=cause.message), attempt), until
+    )
 
 
-def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: str, *, asks: bool) -> Failed:
+def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: str, *, asks: bool) -> StoredFailure:
     """It is unknown whether the mutation happened: reconcile is called now or later (`asks`), or a person decides."""
     fence_all(tx, attempt)
     note_working(tx, context, attempt.workflow, attempt.id)
@@ -279,20 +285,20 @@ def uncertain(tx: Transaction, context: Context, attempt: WorkflowRun, message: 
     if until is not None:
         arm(tx, context, attempt.job_id, until, CONTINUED)
     saved = attempt._replace(status=STATUS["reconciliation"], error=message, reconcile_at=until)
-    return Failed(save_attempt(tx, saved, attempt), until)
+    return StoredFailure(save_attempt(tx, saved, attempt), until)
 
 
 def count_try(tx: Transaction, attempt: WorkflowRun) -> int:
     """Reconcile is about to be called: counted before, because a call that ends its process is a try as well."""
     fence(tx, attempt)
-    tx.of(Workflows).save_run(attempt._replace(tries=attempt.tries + 1, updated_at=tx.now))
+    tx.of(WorkflowVerbs).save_run(attempt._replace(tries=attempt.tries + 1, updated_at=tx.now))
     return attempt.tries + 1
 
 
 def not_applied(tx: Transaction, context: Context, attempt: WorkflowRun) -> WorkflowRun:
     """A mutation that was cut off did not happen: it is prepared again, at once the first time and later the next."""
     fence_all(tx, attempt)
-    row = tx.of(Workflows).lock(attempt.workflow)
+    row = tx.of(WorkflowVerbs).lock(attempt.workflow)
     if row is None:
         raise Fenced
     tx.of(Topics).release(attempt.id, tx.now)
@@ -318,7 +324,7 @@ def save_attempts(tx: Transaction, changed: Sequence[tuple[WorkflowRun, Workflow
             message = f"{ids.run_text(after.id)} cannot go from {before.phase} to {after.phase}."
             raise RuntimeError(message)
     saved = [after._replace(updated_at=tx.now) for after, _ in changed]
-    tx.of(Workflows).save_run(*saved)
+    tx.of(WorkflowVerbs).save_run(*saved)
     return saved
 
 

@@ -10,7 +10,7 @@ from pydantic import AfterValidator, Field, RootModel, ValidationInfo, model_val
 
 from wakeful.child_processes import listed_variable
 from wakeful.config.models import Section
-from wakeful.domains.workflows.files import Listed, WorkflowFiles
+from wakeful.domains.workflows.files import WorkflowFiles, WorkflowList
 from wakeful.domains.workflows.listed import ListedWorkflows
 from wakeful.domains.workflows.loading import FileRef, read_ref
 from wakeful.domains.workflows.registry import registry_of
@@ -61,11 +61,11 @@ class WorkflowSection(RootModel[list[File | WorkflowFile]]):
             raise ValueError(message)
         return self
 
-    def listed(self) -> Listed:
+    def listed(self) -> WorkflowList:
         """The workflows, and the file that lists them."""
         folder = self._folder if self._folder is not None else Path.cwd()
         owner = f"{socket.gethostname()}:{self._file}" if self._file is not None else None
-        return Listed([_ref(one, folder)._replace(named_by=self._file) for one in self.root], owner)
+        return WorkflowList([_ref(one, folder)._replace(named_by=self._file) for one in self.root], owner)
 
 
 def _ref(entry: str | WorkflowFile, folder: Path) -> FileRef:

@@ -13,7 +13,7 @@ from wakeful.counting import counted
 from wakeful.domains.workflows.arming import CONTINUED, arm, first_waiting
 from wakeful.domains.workflows.issues import Issue, raise_issue
 from wakeful.domains.workflows.phases import CRASHED, keeps_reservations, where_to_begin, why_uncertain
-from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows
+from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.timing import (
     ATTENTION_AFTER,
     MAX_CRASHES,
@@ -64,7 +64,7 @@ def cut_off(
         cut, following = _crashed(tx, handler, workflow, cut, blamed=result.blamed)
     else:
         following = _failed(tx, handler, workflow, cut, result)
-    tx.of(Workflows).save_run(cut)
+    tx.of(WorkflowVerbs).save_run(cut)
     raise_issue(tx, context, attempt.workflow, following.issue, failures=following.failures)
     if handler.job_id is not None:
         arm(tx, context, handler.job_id, following.again, CONTINUED)
@@ -78,7 +78,7 @@ def _crashed(
     waiting = first_waiting(tx, state)
     again = waiting.due_at if waiting is not None else tx.now
     count = handler.blamed + blamed
-    tx.of(Workflows).change_handler(handler.workflow, handler.name, crashes=state.crashes, blamed=count)
+    tx.of(WorkflowVerbs).change_handler(handler.workflow, handler.name, crashes=state.crashes, blamed=count)
     uncertain = where_to_begin(cut.phase, cut.mutation, "crashed") == "reconcile"
     if count < MAX_CRASHES:
         until = max(again, cut.reconcile_at or 0) if uncertain else again
@@ -123,7 +123,7 @@ def forget_crashes(tx: Transaction, handler: HandlerRow) -> None:
     """A person lets it go on: what it did before is not counted any more."""
     if not handler.crashes or handler.job_id is None:
         return
-    tx.of(Workflows).change_handler(handler.workflow, handler.name, crashes=0, blamed=0)
+    tx.of(WorkflowVerbs).change_handler(handler.workflow, handler.name, crashes=0, blamed=0)
     state = tx.jobs.states([handler.job_id])[handler.job_id]
     tx.jobs.save([state._replace(crashes=0, errors=0)])
 

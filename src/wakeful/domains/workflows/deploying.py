@@ -17,7 +17,7 @@ from wakeful.domains.workflows.removed import finish_removed
 from wakeful.domains.workflows.steps.authoring import StepHandler
 from wakeful.domains.workflows.steps.deploying import drop_handler, refuse_other_type, store_steps
 from wakeful.domains.workflows.steps.places import STEPS, arm_places, is_place, place_names
-from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, Workflows
+from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.domains.workflows.versions.on_nodes import forget_version, is_last_word, note_version, version_words
 from wakeful.domains.workflows.wiring import mistakes
@@ -97,8 +97,8 @@ def _job(workflow: str, handler: Handler, name: str) -> NewJob:
 
 def deploy(tx: Transaction, context: Context, wanted: Deployment) -> bool:
     """Store the version, unless it is the stored one, or an older one that only starts; True when it was deployed."""
-    table = tx.of(Workflows)
-    tx.of(Workflows).lock_jobs(wanted.name)
+    table = tx.of(WorkflowVerbs)
+    tx.of(WorkflowVerbs).lock_jobs(wanted.name)
     row = table.lock(wanted.name)
     after = note_version(tx, context, wanted.name, wanted.version)
     if row is not None and not _is_news(tx, context, row, wanted, after):
@@ -135,7 +135,7 @@ def _moved(tx: Transaction, row: WorkflowRow, wanted: Deployment) -> None:
     """The same code in another file, or listed by another one."""
     owner = wanted.owner if wanted.owner is not None else row.owner
     if (row.source, row.owner) != (wanted.source, owner):
-        tx.of(Workflows).change(row.name, tx.now, source=wanted.source, owner=owner)
+        tx.of(WorkflowVerbs).change(row.name, tx.now, source=wanted.source, owner=owner)
 
 
 def remove_workflow(tx: Transaction, context: Context, name: str) -> bool:
@@ -144,8 +144,8 @@ def remove_workflow(tx: Transaction, context: Context, name: str) -> bool:
     A run in progress ends. State and events stay for when it comes back, and what follows a change that was made. A
     question whether a change happened stays open.
     """
-    table = tx.of(Workflows)
-    tx.of(Workflows).lock_jobs(name)
+    table = tx.of(WorkflowVerbs)
+    tx.of(WorkflowVerbs).lock_jobs(name)
     row = table.lock(name)
     if row is None or row.removed_at is not None:
         return False
@@ -172,7 +172,7 @@ def _is_news(tx: Transaction, context: Context, row: WorkflowRow, wanted: Deploy
         return True
     if row.version == wanted.version:
         return False
-    if wanted.forced or tx.exclusive or not tx.of(Workflows).had_version(wanted.name, wanted.version):
+    if wanted.forced or tx.exclusive or not tx.of(WorkflowVerbs).had_version(wanted.name, wanted.version):
         return True
     if is_last_word(tx, context, row, after):
         return True
@@ -188,13 +188,13 @@ def _is_news(tx: Transaction, context: Context, row: WorkflowRow, wanted: Deploy
 
 def is_other(tx: Transaction, wanted: Deployment) -> bool:
     """Whether another node has deployed another version."""
-    row = None if tx.exclusive else tx.of(Workflows).get(wanted.name)
+    row = None if tx.exclusive else tx.of(WorkflowVerbs).get(wanted.name)
     return row is not None and row.removed_at is None and row.version != wanted.version
 
 
 def deploy_again(tx: Transaction, context: Context, wanted: Deployment) -> bool:
     """Deploy what this node was given last, once no other node has the deployed version; True when it did."""
-    row = tx.of(Workflows).get(wanted.name)
+    row = tx.of(WorkflowVerbs).get(wanted.name)
     if row is None or not is_other(tx, wanted):
         return False
     after = note_version(tx, context, wanted.name, wanted.version)
@@ -203,10 +203,10 @@ def deploy_again(tx: Transaction, context: Context, wanted: Deployment) -> bool:
 
 def _drop_placeholder(tx: Transaction, context: Context, wanted: Deployment) -> None:
     """The placeholder for this file while it could not be loaded, under the file's own name."""
-    for row in tx.of(Workflows).all():
+    for row in tx.of(WorkflowVerbs).all():
         if row.source == wanted.source and row.name != wanted.name and not row.version:
             resolve_issue(tx, context, row)
-            tx.of(Workflows).change(row.name, tx.now, removed_at=tx.now)
+            tx.of(WorkflowVerbs).change(row.name, tx.now, removed_at=tx.now)
 
 
 def _is_over(row: WorkflowRow, wanted: Deployment) -> bool:
@@ -227,7 +227,7 @@ def _refuse_taken(tx: Transaction, wanted: Deployment) -> None:
 
 def _store_handlers(tx: Transaction, context: Context, wanted: Deployment, job_ids: Sequence[int]) -> None:
     """Define the handlers, and remove the jobs of missing ones."""
-    table = tx.of(Workflows)
+    table = tx.of(WorkflowVerbs)
     before = {handler.name: handler for handler in table.handlers(wanted.name)}
     awaited = {topic for handler in wanted.handlers for topic in handler.subscribes}
     dropped = {topic for handler in before.values() for topic in handler.topics()} - awaited
@@ -267,7 +267,7 @@ def _ask_again(tx: Transaction, context: Context, workflow: str, handler: Handle
 
     So does a job that is back (`is_back`): the run that asks is of the job that was removed.
     """
-    table = tx.of(Workflows)
+    table = tx.of(WorkflowVerbs)
     found = table.handler(workflow, handler.name)
     attempt = table.run(found.open_run) if found is not None and found.open_run is not None else None
     if attempt is None or attempt.status == ACTIVE:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wakeful.domains.workflows.arming import OURS, WAKE_TIME
-from wakeful.domains.workflows.tables import HandlerRow, Workflows
+from wakeful.domains.workflows.tables import HandlerRow, WorkflowVerbs
 from wakeful.domains.workflows.turns.tables import Turns
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ DRAINED = "drained"
 
 def finish_drain(tx: Transaction, name: str, *, but: int | None = None) -> bool:
     """Pause the workflow if no run of it is in progress, other than `but`, and nothing waits but for its wake time."""
-    table = tx.of(Workflows)
+    table = tx.of(WorkflowVerbs)
     row = table.get(name)
     if row is None or not row.draining or _has_work(tx, name, but):
         return False
@@ -31,7 +31,7 @@ def has_unseen(tx: Transaction, handler: HandlerRow) -> bool:
 
 
 def _has_work(tx: Transaction, name: str, but: int | None) -> bool:
-    handlers = tx.of(Workflows).handlers(name)
+    handlers = tx.of(WorkflowVerbs).handlers(name)
     states = tx.jobs.states([handler.job_id for handler in handlers if handler.job_id is not None])
     for handler in handlers:
         state = states.get(handler.job_id or 0)

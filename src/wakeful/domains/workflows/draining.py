@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.domains.workflows.actions import MAX_NOTE, keep_change, locked, record
 from wakeful.domains.workflows.drained import finish_drain
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.actions.recording import Origin
 from wakeful.kernel.rules.outcome import clean
@@ -34,7 +34,7 @@ def drain(
     kept = clean(note)[:MAX_NOTE] if note else None
     if row.draining and kept in (None, row.pause_note):
         return Drained(finish_drain(tx, name), None)
-    tx.of(Workflows).change(name, tx.now, draining=1, pause_note=kept)
+    tx.of(WorkflowVerbs).change(name, tx.now, draining=1, pause_note=kept)
     number = record(tx, context, name, who=who, action="draining", detail=note)
     action = keep_change(tx, row, number, origin or Origin(who, "code", context.new_id()), "drain_workflow")
     return Drained(finish_drain(tx, name), action)

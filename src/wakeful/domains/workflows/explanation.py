@@ -10,7 +10,7 @@ from wakeful.domains.workflows.admission import WORKING
 from wakeful.domains.workflows.hooks import standing_of
 from wakeful.domains.workflows.issues import halted_job
 from wakeful.domains.workflows.phases import ACTIVE, likely_verdict
-from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, Workflows
+from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.domains.workflows.views import prepared_view
 from wakeful.domains.workflows.words import answer_commands, asks_itself, change_words, issue_words
@@ -27,7 +27,7 @@ def story(subject: Subject) -> list[str]:
     """The sentences about a handler, or about one of its runs."""
     if subject.of_run:
         return _of_run(subject)
-    found = subject.tx.of(Workflows).of_job(subject.job.id)
+    found = subject.tx.of(WorkflowVerbs).of_job(subject.job.id)
     if found is None:
         return []
     handler, workflow = found
@@ -56,7 +56,7 @@ def _waiting(subject: Subject, handler: HandlerRow) -> list[str]:
 
 
 def _of_run(subject: Subject) -> list[str]:
-    table = subject.tx.of(Workflows)
+    table = subject.tx.of(WorkflowVerbs)
     attempt = table.run(subject.run.id) if subject.run is not None else None
     if attempt is None:
         return []
@@ -74,7 +74,7 @@ def _of_run(subject: Subject) -> list[str]:
 
 def standing(subject: Subject) -> str | None:
     """Why nothing of a workflow starts now, whatever its time is."""
-    found = subject.tx.of(Workflows).of_job(subject.job.id)
+    found = subject.tx.of(WorkflowVerbs).of_job(subject.job.id)
     wait = standing_of(subject.tx, found) if found is not None else None
     if found is None or wait is None:
         return None
@@ -94,8 +94,8 @@ def standing(subject: Subject) -> str | None:
 
 def _is_at_it(subject: Subject, workflow: WorkflowRow) -> bool:
     """Whether a run is just about what was wrong with its workflow."""
-    handler = subject.tx.of(Workflows).handler(workflow.name, workflow.issue_handler or "")
-    attempt = subject.tx.of(Workflows).run(handler.open_run) if handler is not None and handler.open_run else None
+    handler = subject.tx.of(WorkflowVerbs).handler(workflow.name, workflow.issue_handler or "")
+    attempt = subject.tx.of(WorkflowVerbs).run(handler.open_run) if handler is not None and handler.open_run else None
     return attempt is not None and attempt.status == ACTIVE
 
 

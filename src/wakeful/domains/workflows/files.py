@@ -14,7 +14,7 @@ from wakeful.domains.workflows.adding import add_workflow, install
 from wakeful.domains.workflows.deploying import remove_workflow
 from wakeful.domains.workflows.issues import Issue, raise_issue
 from wakeful.domains.workflows.loading import CannotLoad, FileRef, load_file, source_files
-from wakeful.domains.workflows.tables import WorkflowRow, Workflows
+from wakeful.domains.workflows.tables import WorkflowRow, WorkflowVerbs
 from wakeful.domains.workflows.versions.on_nodes import forget_version
 from wakeful.errors import SchedulerError
 from wakeful.services import Service
@@ -33,7 +33,7 @@ log = logging.getLogger("wakeful.workflows")
 Signature = tuple[tuple[str, int, int, int], ...]
 
 
-class Listed(NamedTuple):
+class WorkflowList(NamedTuple):
     """The workflows that a configuration file lists, and which file that is."""
 
     refs: Sequence[FileRef]
@@ -47,7 +47,7 @@ class Listed(NamedTuple):
 class WorkflowFiles(Service):
     """The workflow files of a scheduler, watched while its engine runs."""
 
-    def __init__(self, scheduler: Scheduler, listed: Listed) -> None:
+    def __init__(self, scheduler: Scheduler, listed: WorkflowList) -> None:
         super().__init__("the watch over workflow files", LOOK_S, first=LOOK_S)
         self._scheduler = scheduler
         self._listed = listed
@@ -76,7 +76,7 @@ class WorkflowFiles(Service):
             if changed:
                 await self._deploy_all(changed, signatures)
 
-    async def relist(self, listed: Listed) -> None:
+    async def relist(self, listed: WorkflowList) -> None:
         """Take over another list."""
         async with self._looking:
             before = {ref.source: ref for ref in self._listed.refs}
@@ -166,10 +166,10 @@ def same_name(name: str, source: str) -> str:
     return f"the workflow {name} is also in {Path(file).name}:{attribute}: rename one of them"
 
 
-def mark_broken(tx: Transaction, context: Context, broken: CannotLoad, listed: Listed | None = None) -> None:
+def mark_broken(tx: Transaction, context: Context, broken: CannotLoad, listed: WorkflowList | None = None) -> None:
     """The workflow of that file is stopped, until it can be loaded; others go on."""
     ref, message = broken.ref, f"{broken.message}\n{broken.trace}".strip()
-    table, owner = tx.of(Workflows), listed.owner if listed is not None else None
+    table, owner = tx.of(WorkflowVerbs), listed.owner if listed is not None else None
     others = listed.sources - {ref.source} if listed is not None else frozenset[str]()
     row = next((one for one in table.all() if one.source == ref.source), None)
     name = stem(ref) if row is None else row.name
@@ -187,15 +187,15 @@ def mark_broken(tx: Transaction, context: Context, broken: CannotLoad, listed: L
     raise_issue(tx, context, row.name, Issue("load", row.issue_handler, row.issue_run, message))
 
 
-def remove_unlisted(tx: Transaction, context: Context, listed: Listed) -> list[str]:
+def remove_unlisted(tx: Transaction, context: Context, listed: WorkflowList) -> list[str]:
     """Remove workflows that this file no longer lists; their names."""
-    gone = [row.name for row in tx.of(Workflows).all() if is_unlisted(tx, row, listed)]
+    gone = [row.name for row in tx.of(WorkflowVerbs).all() if is_unlisted(tx, row, listed)]
     for name in gone:
         remove_workflow(tx, context, name)
     return gone
 
 
-def is_unlisted(tx: Transaction, row: WorkflowRow, listed: Listed) -> bool:
+def is_unlisted(tx: Transaction, row: WorkflowRow, listed: WorkflowList) -> bool:
     """Whether a workflow was listed by this file, and is no more.
 
     A store of one process is used on one machine, whatever that is called: there the path says which file it was.

@@ -24,7 +24,7 @@ class Begun:
     """The calls of `ctx` that a function has begun."""
 
     def __init__(self) -> None:
-        self._calls: list[_Call] = []
+        self._calls: list[_ContextCall] = []
         self._waits: Counter[str] = Counter()  # how many of each name have not got as far as to do something
 
     def enter(self, name: str) -> None:
@@ -40,7 +40,7 @@ class Begun:
         while self._calls and self._calls[-1].is_over():
             self._calls.pop()
         self._waits[name] += 1
-        self._calls.append(_Call(name, call, code.f_code.co_filename, code.f_lineno))
+        self._calls.append(_ContextCall(name, call, code.f_code.co_filename, code.f_lineno))
         return call
 
     def wrap(self, around: Coroutine[Any, Any, T], code: FrameType) -> Coroutine[Any, Any, T]:
@@ -63,7 +63,7 @@ class Begun:
         return None
 
 
-class _Call(NamedTuple):
+class _ContextCall(NamedTuple):
     """A call of `ctx`, and the line that made it."""
 
     name: str

@@ -15,13 +15,13 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from wakeful import ids
-from wakeful.domains.workflows.approving import PHASE, VERSION, Approval, Seen, about_prepared
+from wakeful.domains.workflows.approving import PHASE, VERSION, Approval, SeenEvents, about_prepared
 from wakeful.domains.workflows.authoring import Event, Events, Handler, check_name
-from wakeful.domains.workflows.checkpoints import Outgoing, as_json
+from wakeful.domains.workflows.checkpoints import PendingWrites, as_json
 from wakeful.domains.workflows.context import Context
 from wakeful.domains.workflows.failures import LogicError, Place
 from wakeful.domains.workflows.forgotten import Begun, StateCheck, awaited
-from wakeful.domains.workflows.publishing import Message, is_key
+from wakeful.domains.workflows.publishing import NewEvent, is_key
 from wakeful.domains.workflows.threads import counted, current, seen_by
 from wakeful.domains.workflows.topics.peeking import as_events, asked, read
 from wakeful.domains.workflows.topics.tables import InputRow, Topics
@@ -67,7 +67,7 @@ class HandlerContext(Context):
         self._handler = handler
         self._phase = phase
         self._new_id = new_id
-        self._messages: list[Message] = []
+        self._messages: list[NewEvent] = []
         self._inputs: dict[tuple[str, str, str], InputRow] = {}
         self._causes: set[int] = set()  # inputs that are known to be this workflow's
         self._knows_reserved = False  # whether those of the reserved events are among them
@@ -83,7 +83,7 @@ class HandlerContext(Context):
         self.failure: tuple[BaseException, Place] | None = None
         self.config = {} if config is None else config
         self._approval = approval if approval is not None else Approval()
-        self.seen = Seen(self._approval, phase, attempt.watermark)
+        self.seen = SeenEvents(self._approval, phase, attempt.watermark)
         self.run_id = ids.run_text(attempt.id)
         self.log = logging.getLogger(f"wakeful.workflows.{attempt.workflow}.{attempt.handler}")
 
@@ -152,7 +152,7 @@ class HandlerContext(Context):
             body = as_json(payload, f"The payload for {check_name('topic', topic)}")
         except (LogicError, InvalidJob) as error:
             self._refuse(str(error))
-        self._messages.append(Message(topic, said, body, await self._cause(input)))
+        self._messages.append(NewEvent(topic, said, body, await self._cause(input)))
 
     @awaited
     async def register_input(self, source: str, type: str, id: str | int, *, title: str | None = None) -> str:  # noqa: A002
@@ -236,9 +236,9 @@ class HandlerContext(Context):
         self._end(self.begun.end(self._label, None) or check.mistake(self._label, value))
         return value
 
-    def outgoing(self) -> Outgoing:
+    def outgoing(self) -> PendingWrites:
         """What is to be written with the commit."""
-        return Outgoing(self._messages, list(self._inputs.values()))
+        return PendingWrites(self._messages, list(self._inputs.values()))
 
     async def _cause(self, given: object) -> tuple[int, ...]:
         if given is None:

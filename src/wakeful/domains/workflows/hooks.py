@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.domains.workflows.actions import record_answer
-from wakeful.domains.workflows.admission import SKIP_REASONS, Wait, WorkflowState, may_start
+from wakeful.domains.workflows.admission import SKIP_REASONS, AdmissionWait, WorkflowState, may_start
 from wakeful.domains.workflows.approving import only_approved
 from wakeful.domains.workflows.arming import CONTINUED, OURS, arm, look_again
 from wakeful.domains.workflows.cut_off import count_on, cut_off
@@ -28,7 +28,7 @@ from wakeful.domains.workflows.removed import finish_removed, give_up
 from wakeful.domains.workflows.steps.ending import cut_off_steps, rejected
 from wakeful.domains.workflows.steps.places import STEPS
 from wakeful.domains.workflows.steps.taking import go_on_with
-from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows, output_of
+from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, WorkflowVerbs, output_of
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.domains.workflows.versions.on_nodes import version_words
 from wakeful.domains.workflows.words import answer_commands
@@ -54,12 +54,12 @@ MESSAGE_IDS_MS = 400 * 86_400_000
 
 def admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:
     """A start waits while its workflow is paused, stopped or blocked, and where its code is not known."""
-    found = tx.of(Workflows).of_job(job.id)
+    found = tx.of(WorkflowVerbs).of_job(job.id)
     if found is None:
         return Refused("no_workflow", SKIP_REASONS["no_workflow"])
     handler, workflow = found
     found = handler, look_for_end(tx, context, workflow)
-    tx.of(Workflows).admitted[job.id] = found
+    tx.of(WorkflowVerbs).admitted[job.id] = found
     wait = standing_of(tx, found)
     if wait is not None:
         return Refused(wait.reason, wait.detail, wait.until)
@@ -71,7 +71,7 @@ def admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Re
     return None
 
 
-def standing_of(tx: Transaction, found: tuple[HandlerRow, WorkflowRow]) -> Wait | None:
+def standing_of(tx: Transaction, found: tuple[HandlerRow, WorkflowRow]) -> AdmissionWait | None:
     """Why a handler may not start now, as its workflow stands; None when it may."""
     handler, workflow = found
     standing = WorkflowState(
@@ -90,7 +90,7 @@ def standing_of(tx: Transaction, found: tuple[HandlerRow, WorkflowRow]) -> Wait 
 
 def by_hand(tx: Transaction, job: JobDef) -> Refused | None:
     """A person starts nothing of a workflow that is paused, drains or has an issue."""
-    found = tx.of(Workflows).of_job(job.id)
+    found = tx.of(WorkflowVerbs).of_job(job.id)
     if found is None:
         return None
     handler, workflow = found
@@ -120,11 +120,11 @@ def _leave_to_others(tx: Transaction, context: Context, job: JobDef, state: JobS
 
 def claimed(tx: Transaction, context: Context, job: JobDef, run: RunRow) -> Mapping[str, Any] | None:
     """Record the attempt: a fresh one, or one that continues the last, with what that has already done."""
-    found = tx.of(Workflows).admitted.pop(job.id, None) or tx.of(Workflows).of_job(job.id)
+    found = tx.of(WorkflowVerbs).admitted.pop(job.id, None) or tx.of(WorkflowVerbs).of_job(job.id)
     if found is None:
         return None
     handler, workflow = found
-    table = tx.of(Workflows)
+    table = tx.of(WorkflowVerbs)
     # A start that was claimed and given back before its handler was called has an attempt already.
     attempt, approved = table.run(run.id) if handler.open_run == run.id else None, None
     if attempt is None:
@@ -159,7 +159,7 @@ def _new_attempt(tx: Transaction, parts: tuple[HandlerRow, WorkflowRow], job: Jo
         retry_of=handler.open_run, version=workflow.version, phase="preparing", status=ACTIVE, mutation="none",
         begins="prepare", watermark=workflow.event_seq, created_at=tx.now, updated_at=tx.now,
     )  # fmt: skip
-    before = tx.of(Workflows).run(handler.open_run) if handler.open_run is not None else None
+    before = tx.of(WorkflowVerbs).run(handler.open_run) if handler.open_run is not None else None
     if before is None:
         return fresh
     if handler.type == STEPS:
@@ -180,7 +180,7 @@ def _new_attempt(tx: Transaction, parts: tuple[HandlerRow, WorkflowRow], job: Jo
 
 def ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
     """A run that ended before its attempt did was cut off: it is continued. A rejected one pauses its workflow."""
-    attempt = tx.of(Workflows).run(run.id)
+    attempt = tx.of(WorkflowVerbs).run(run.id)
     found = _parts_of(tx, attempt, job) if attempt is not None and attempt.status != COMMITTED else None
     if attempt is not None and attempt.status == STATUS["approval"]:
         record_answer(tx, context, attempt)
@@ -215,23 +215,23 @@ def _ended_steps(
 
 def succeeded(tx: Transaction, run_ids: Sequence[int]) -> dict[int, Result]:
     """Those whose attempt is committed, whatever ended their process after that."""
-    attempts = tx.of(Workflows).runs_of(run_ids).values()
+    attempts = tx.of(WorkflowVerbs).runs_of(run_ids).values()
     made = {one.id: tx.of(Topics).count_made_by(one.id) for one in attempts if one.status == COMMITTED}
     return {one.id: from_return(output_of(one, made[one.id])) for one in attempts if one.id in made}
 
 
 def _parts_of(tx: Transaction, attempt: WorkflowRun, job: JobDef) -> tuple[HandlerRow, WorkflowRow] | None:
     """The handler of an attempt, also one that was removed meanwhile and is back with another job."""
-    found = tx.of(Workflows).of_job(job.id)
-    handler = tx.of(Workflows).handler(attempt.workflow, attempt.handler) if found is None else None
+    found = tx.of(WorkflowVerbs).of_job(job.id)
+    handler = tx.of(WorkflowVerbs).handler(attempt.workflow, attempt.handler) if found is None else None
     if handler is None or handler.job_id is None or handler.open_run != attempt.id:
         return found
-    return tx.of(Workflows).of_job(handler.job_id)
+    return tx.of(WorkflowVerbs).of_job(handler.job_id)
 
 
 def _approved(tx: Transaction, context: Context, workflow: WorkflowRow) -> None:
     """A person has answered: the question is closed, and the next run goes on."""
-    tx.of(Workflows).change(workflow.name, tx.now, issue="transient", issue_message="a person approved it")
+    tx.of(WorkflowVerbs).change(workflow.name, tx.now, issue="transient", issue_message="a person approved it")
     close_alert(tx, context, ALERT, workflow.name)
 
 
@@ -240,7 +240,7 @@ def _rejected(tx: Transaction, context: Context, attempt: WorkflowRun, handler: 
 
     After a change that was made, its events are consumed, and what follows it is not done.
     """
-    table = tx.of(Workflows)
+    table = tx.of(WorkflowVerbs)
     begin = where_to_begin(attempt.phase, attempt.mutation, "crashed")
     if begin == "emit":
         details = tx.runs.details(attempt.id)
@@ -287,11 +287,11 @@ def prune(tx: Transaction, before: int, limit: int) -> int:
     if deleted < limit:
         deleted += tx.of(Topics).prune_inputs(number, limit - deleted)
     if deleted < limit:
-        deleted += tx.of(Workflows).prune_runs(number, limit - deleted)
+        deleted += tx.of(WorkflowVerbs).prune_runs(number, limit - deleted)
     if deleted < limit:
         deleted += tx.of(Fixes).prune(number, limit - deleted)
     if deleted < limit:
-        deleted += tx.of(Workflows).prune_actions(number, limit - deleted)
+        deleted += tx.of(WorkflowVerbs).prune_actions(number, limit - deleted)
     if deleted < limit:
         # Counted from when the event was published: a sender that repeats an event does so within a year.
         oldest = ids.first_id_at(min(before, tx.now - MESSAGE_IDS_MS))
@@ -306,5 +306,7 @@ def thin(tx: Transaction, most: int, limit: int) -> int:
     if deleted < limit:
         deleted += tx.of(Topics).prune_inputs(tables.beyond_newest("workflow_inputs", "id", most), limit - deleted)
     if deleted < limit:
-        deleted += tx.of(Workflows).prune_actions(tables.beyond_newest("workflow_actions", "id", most), limit - deleted)
+        deleted += tx.of(WorkflowVerbs).prune_actions(
+            tables.beyond_newest("workflow_actions", "id", most), limit - deleted
+        )
     return deleted

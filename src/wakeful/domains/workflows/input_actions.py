@@ -11,10 +11,10 @@ from wakeful.domains.workflows.checkpoints import as_json
 from wakeful.domains.workflows.drained import finish_drain
 from wakeful.domains.workflows.failures import LogicError
 from wakeful.domains.workflows.lookup import find_event, find_input, find_workflow, is_found, known_topics
-from wakeful.domains.workflows.publishing import Message, Published, is_key, publish, publish_numbered
+from wakeful.domains.workflows.publishing import NewEvent, Published, is_key, publish, publish_numbered
 from wakeful.domains.workflows.steps.people import replay_all, replay_parked, skip_task
 from wakeful.domains.workflows.steps.tables import PARKED, Tasks
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import EventRow, InputRow, Topics
 from wakeful.errors import InvalidJob, NotFound, ScheduleTriggerError
 from wakeful.kernel.rules.outcome import clean
@@ -39,7 +39,7 @@ def publish_by_hand(tx: Transaction, context: Context, name: str, given: ByHand,
     if not name.isprintable():
         find_workflow(tx, name)
     jobs = LockedJobs(tx, name)
-    row = is_found(name, tx.of(Workflows).take_numbers(name, 1))
+    row = is_found(name, tx.of(WorkflowVerbs).take_numbers(name, 1))
     known = known_topics(jobs.handlers())
     if given.topic not in known:
         message = f"{name} has no topic {given.topic!r:.80}. It has: {', '.join(known) or 'none'}."
@@ -48,7 +48,7 @@ def publish_by_hand(tx: Transaction, context: Context, name: str, given: ByHand,
         message = f"A message id is a text of 1 to {MAX_TEXT} bytes, without NUL characters."
         raise InvalidJob(message)
     try:
-        sent = Message(given.topic, given.message_id, as_json(given.payload, "The payload"))
+        sent = NewEvent(given.topic, given.message_id, as_json(given.payload, "The payload"))
     except LogicError as error:
         raise InvalidJob(str(error)) from error
     found = publish_numbered(tx, context, jobs, [sent], last=row.event_seq)[0]
@@ -60,7 +60,7 @@ def publish_by_hand(tx: Transaction, context: Context, name: str, given: ByHand,
     return found
 
 
-def _refuse_reserved(tx: Transaction, name: str, event_id: int, sent: Message) -> None:
+def _refuse_reserved(tx: Transaction, name: str, event_id: int, sent: NewEvent) -> None:
     """Another payload for an event that a run has reserved would be lost without a sign."""
     event = tx.of(Topics).get(event_id)
     if event is not None and event.status == "reserved" and event.payload != sent.payload:
@@ -127,7 +127,7 @@ def rerun_input(tx: Transaction, context: Context, name: str, ref: str, *, reaso
         message = f"The events of {ref} are pruned: publish what is needed by hand."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": "pruned"})
     again = context.new_id()
-    messages = [Message(event.topic, _again(event.message_id, again), event.payload, (row.id,)) for event in roots]
+    messages = [NewEvent(event.topic, _again(event.message_id, again), event.payload, (row.id,)) for event in roots]
     found = publish(tx, context, name, messages)
     tx.of(Topics).mark_input(row.id, None, why)
     record(tx, context, name, who=who, action="rerun", detail=f"{ref}: {why}")
@@ -151,11 +151,11 @@ def replay_event(
     if event.status in ("pending", "reserved"):
         message = f"{ref} is {event.status}: it is worked on anyway."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": event.status})
-    if event.topic not in known_topics(tx.of(Workflows).handlers(name)):
+    if event.topic not in known_topics(tx.of(WorkflowVerbs).handlers(name)):
         message = f"{name} has no topic {event.topic!r} any more: nothing would consume the event."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": "no_topic"})
     causes = tuple(tx.of(Topics).inputs_of([event.id]).get(event.id, ()))
-    again = Message(event.topic, _again(event.message_id, context.new_id()), event.payload, causes)
+    again = NewEvent(event.topic, _again(event.message_id, context.new_id()), event.payload, causes)
     found = publish(tx, context, name, [again])[0]
     record(tx, context, name, who=who, action="replayed", detail=f"{ref}: {why}")
     return ids.encode("evt", found.event_id)
@@ -166,7 +166,7 @@ def replay_all_parked(
 ) -> list[str]:
     """Continue all parked events; these."""
     row = find_workflow(tx, name)
-    tx.of(Workflows).lock_jobs(name)
+    tx.of(WorkflowVerbs).lock_jobs(name)
     found = replay_all(tx, context, row, start_over=start_over)
     if found:
         said = f"{len(found)} parked"
@@ -193,7 +193,7 @@ def _repeats(event: EventRow) -> str:
 
 def _roots(tx: Transaction, events: list[EventRow]) -> list[EventRow]:
     """The events that no consumer made from others; of each message the first, not what was published again."""
-    makers = tx.of(Workflows).runs_of([event.made_by for event in events if event.made_by is not None])
+    makers = tx.of(WorkflowVerbs).runs_of([event.made_by for event in events if event.made_by is not None])
     found: dict[tuple[str, str], EventRow] = {}
     derived: set[tuple[str, str]] = set()
     for event in events:
@@ -208,13 +208,13 @@ def _roots(tx: Transaction, events: list[EventRow]) -> list[EventRow]:
 
 def _input(tx: Transaction, name: str, ref: str) -> InputRow:
     find_workflow(tx, name)
-    tx.of(Workflows).lock_jobs(name)
+    tx.of(WorkflowVerbs).lock_jobs(name)
     return find_input(tx, name, ref)
 
 
 def _event(tx: Transaction, name: str, ref: str) -> EventRow:
     find_workflow(tx, name)
-    tx.of(Workflows).lock_jobs(name)
+    tx.of(WorkflowVerbs).lock_jobs(name)
     return find_event(tx, name, ref)
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wakeful import ids
 from wakeful.domains.delivery import button
 from wakeful.domains.workflows.arming import look_again
-from wakeful.domains.workflows.tables import WorkflowRow, Workflows
+from wakeful.domains.workflows.tables import WorkflowRow, WorkflowVerbs
 from wakeful.domains.workflows.words import issue_words, likely_first
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
 
@@ -39,12 +39,12 @@ def raise_issue(tx: Transaction, context: Context, workflow: str, issue: Issue, 
     A workflow whose file cannot be loaded stays so, whatever becomes of the run that was in progress. What one handler
     asks a person stays asked when a start of another one, from before that, is cancelled or cut off.
     """
-    row = tx.of(Workflows).get(workflow)
+    row = tx.of(WorkflowVerbs).get(workflow)
     if row is not None and row.issue == "load" and issue.kind != "load":
         return
     if row is not None and row.issue in ASKS and row.issue_handler != issue.handler and issue.kind == "transient":
         return
-    tx.of(Workflows).change(
+    tx.of(WorkflowVerbs).change(
         workflow,
         tx.now,
         issue=issue.kind,
@@ -79,7 +79,7 @@ def resolve_issue(tx: Transaction, context: Context, row: WorkflowRow) -> None:
     """The issue is resolved: the handlers that waited may start."""
     if row.issue is None and not row.failures:
         return
-    table = tx.of(Workflows)
+    table = tx.of(WorkflowVerbs)
     table.change(
         row.name, tx.now, issue=None, issue_handler=None, issue_run=None, issue_message=None, backoff_until=None,
         failures=0,
@@ -91,13 +91,13 @@ def resolve_issue(tx: Transaction, context: Context, row: WorkflowRow) -> None:
 
 def halted_job(tx: Transaction, row: WorkflowRow) -> tuple[str, str] | None:
     """The job that would try the issue again and is switched off, and how; None where there is none."""
-    found = tx.of(Workflows).halted(row.name) if row.issue is not None else []
+    found = tx.of(WorkflowVerbs).halted(row.name) if row.issue is not None else []
     return (f"{row.name}.{row.issue_handler}", found[0][1]) if found else None
 
 
 def alert_halted(tx: Transaction, context: Context) -> None:
     """Alert about each workflow that waits for a job which is switched off; once, as long as that is so."""
-    found = tx.of(Workflows).halted()
+    found = tx.of(WorkflowVerbs).halted()
     known = {alert.key for alert in tx.alerts.all_open()} if found else set[str]()
     for row, how in found:
         if alert_key(ALERT, row.name) not in known and row.issue is not None:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.domains.workflows.deploying import Deployment, deploy, plan_deployment, remove_workflow
-from wakeful.domains.workflows.files import Listed, is_unlisted, same_name
+from wakeful.domains.workflows.files import WorkflowList, is_unlisted, same_name
 from wakeful.domains.workflows.loading import CannotLoad, FileRef, load_file
 from wakeful.domains.workflows.removed import uncertain_changes
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.words import answer_commands
 from wakeful.errors import SchedulerError
 from wakeful.kernel.domain import FileChanges
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 class ListedWorkflows:
     """All that can be loaded of them, checked; what cannot is reported and left as it is."""
 
-    def __init__(self, scheduler: Scheduler, listed: Listed) -> None:
+    def __init__(self, scheduler: Scheduler, listed: WorkflowList) -> None:
         self._listed = listed
         self._wanted: list[Deployment] = []
         self._wrong: list[str] = []
@@ -50,7 +50,7 @@ class ListedWorkflows:
 
     def plan(self, tx: Transaction | None) -> FileChanges:
         """What applying them would do; `tx` is None where there is no store yet."""
-        stored = {row.name: row for row in tx.of(Workflows).all()} if tx is not None else {}
+        stored = {row.name: row for row in tx.of(WorkflowVerbs).all()} if tx is not None else {}
         create = [one.name for one in self._wanted if one.name not in stored]
         update = {
             one.name: (stored[one.name].version or None, one.version)

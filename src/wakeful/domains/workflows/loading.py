@@ -196,11 +196,11 @@ class _Finder:
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
         if spec is not None and isinstance(spec.loader, importlib.machinery.SourceFileLoader):
-            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+            spec.loader = _WorkflowLoader(spec.loader.name, spec.loader.path)
         return spec
 
 
-class _Loader(importlib.machinery.SourceFileLoader):
+class _WorkflowLoader(importlib.machinery.SourceFileLoader):
     """Compiles what the file says now, and resolves its imports in its own folder first."""
 
     def get_code(self, fullname: str) -> Any:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.domains.workflows.phases import ACTIVE
-from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows
+from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import EventRow, InputRow, Topics
 from wakeful.errors import NotFound, RunNotFound
 
@@ -17,18 +17,18 @@ if TYPE_CHECKING:
 
 
 def find_workflow(tx: Transaction, name: str) -> WorkflowRow:
-    return is_found(name, tx.of(Workflows).get(name) if name.isprintable() else None)
+    return is_found(name, tx.of(WorkflowVerbs).get(name) if name.isprintable() else None)
 
 
 def find_listed(tx: Transaction, name: str) -> WorkflowRow:
     """The same; also one that was removed with a change that nobody knows to have happened."""
-    row = tx.of(Workflows).get(name) if name.isprintable() else None
+    row = tx.of(WorkflowVerbs).get(name) if name.isprintable() else None
     return row if row is not None and row.issue == "reconciliation" else is_found(name, row)
 
 
 def find_known(tx: Transaction, name: str) -> WorkflowRow:
     """The same; also any other that was removed."""
-    row = tx.of(Workflows).get(name) if name.isprintable() else None
+    row = tx.of(WorkflowVerbs).get(name) if name.isprintable() else None
     return row if row is not None else is_found(name, row)
 
 
@@ -46,7 +46,7 @@ def is_found(name: str, row: WorkflowRow | None) -> WorkflowRow:
 def find_attempt(tx: Transaction, name: str, ref: str) -> WorkflowRun:
     """A run of that workflow."""
     number = ids.number_of("run", ref)
-    attempt = tx.of(Workflows).run(number) if number is not None else None
+    attempt = tx.of(WorkflowVerbs).run(number) if number is not None else None
     if attempt is None or attempt.workflow != name:
         message = f"{name} has no run {ref!r:.80}: wakeful workflow show {name} names the one that waits."
         raise RunNotFound(message)
@@ -83,5 +83,5 @@ def known_topics(handlers: Iterable[HandlerRow]) -> list[str]:
 
 def in_progress(tx: Transaction, name: str) -> list[WorkflowRun]:
     """The runs of a workflow that go on now, also of handlers that were taken out meanwhile."""
-    table = tx.of(Workflows)
+    table = tx.of(WorkflowVerbs)
     return [attempt for attempt in table.runs_of(table.open_runs(name)).values() if attempt.status == ACTIVE]

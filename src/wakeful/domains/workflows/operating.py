@@ -9,7 +9,7 @@ from wakeful.domains.workflows import actions, input_actions, views
 from wakeful.domains.workflows.draining import drain
 from wakeful.domains.workflows.lookup import find_known, find_listed
 from wakeful.domains.workflows.registry import registry_of
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.errors import InvalidJob, NotFound
 
@@ -48,7 +48,7 @@ class Operating:
         """The runs of all its handlers, newest first."""
         most = _limit(limit)
         return await self._look(
-            workflow, lambda tx: [views.run_view(tx, one) for one in tx.of(Workflows).runs(workflow, most)]
+            workflow, lambda tx: [views.run_view(tx, one) for one in tx.of(WorkflowVerbs).runs(workflow, most)]
         )
 
     async def events(
@@ -208,7 +208,7 @@ class Operating:
         known = registry_of(self._scheduler.host.kinds).get(workflow)
         if known is None or self._scheduler.is_running():
             return
-        if await self._scheduler.read(lambda tx: tx.of(Workflows).get(workflow)) is None:
+        if await self._scheduler.read(lambda tx: tx.of(WorkflowVerbs).get(workflow)) is None:
             message = f"{workflow} is stored when the scheduler starts: await scheduler.start() first."
             raise NotFound(message)
 

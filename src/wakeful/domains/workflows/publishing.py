@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful.domains.workflows.arming import LockedJobs, wake_subscribers
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import EventRow, InputRow, Topics
 from wakeful.domains.workflows.turns.order import line_up
 from wakeful.kernel.rules.outcome import clean
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
 
-class Message(NamedTuple):
+class NewEvent(NamedTuple):
     """Something to be published."""
 
     topic: str
@@ -43,7 +43,7 @@ def publish(
     tx: Transaction,
     context: Context,
     workflow: str,
-    messages: Sequence[Message],
+    messages: Sequence[NewEvent],
     *,
     run_id: int | None = None,
     inputs: Sequence[InputRow] = (),
@@ -54,7 +54,7 @@ def publish(
     that had left it look at it again.
     """
     jobs = LockedJobs(tx, workflow)
-    row = tx.of(Workflows).take_numbers(workflow, len(messages)) if messages else None
+    row = tx.of(WorkflowVerbs).take_numbers(workflow, len(messages)) if messages else None
     tx.of(Topics).add_inputs(inputs)
     return [] if row is None else publish_numbered(tx, context, jobs, messages, last=row.event_seq, run_id=run_id)
 
@@ -63,7 +63,7 @@ def publish_numbered(
     tx: Transaction,
     context: Context,
     jobs: LockedJobs,
-    messages: Sequence[Message],
+    messages: Sequence[NewEvent],
     *,
     last: int,
     run_id: int | None = None,
@@ -104,7 +104,7 @@ def publish_numbered(
     return found
 
 
-def _known(topics: Topics, workflow: str, messages: Sequence[Message]) -> dict[tuple[str, str], int]:
+def _known(topics: Topics, workflow: str, messages: Sequence[NewEvent]) -> dict[tuple[str, str], int]:
     by_topic: dict[str, list[str]] = {}
     for message in messages:
         by_topic.setdefault(message.topic, []).append(message.message_id)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 FORGET_MS = 30_000
 
 
-class Registry:
+class WorkflowRegistry:
     """Workflows by name, each with the version of its code."""
 
     def __init__(self) -> None:
@@ -53,12 +53,12 @@ class Registry:
         return list(self._known.values())
 
 
-_REGISTRIES: WeakKeyDictionary[Kinds, Registry] = WeakKeyDictionary()
+_REGISTRIES: WeakKeyDictionary[Kinds, WorkflowRegistry] = WeakKeyDictionary()
 
 
-def registry_of(kinds: Kinds) -> Registry:
+def registry_of(kinds: Kinds) -> WorkflowRegistry:
     """The registry of the scheduler with these kinds: hooks know their scheduler by nothing else."""
     found = _REGISTRIES.get(kinds)
     if found is None:
-        found = _REGISTRIES[kinds] = Registry()
+        found = _REGISTRIES[kinds] = WorkflowRegistry()
     return found

@@ -15,7 +15,7 @@ from wakeful.domains.workflows.issues import Issue, raise_issue, resolve_issue
 from wakeful.domains.workflows.phases import CRASHED, GIVEN_UP, STATUS
 from wakeful.domains.workflows.steps.deploying import finish_place
 from wakeful.domains.workflows.steps.places import STEPS
-from wakeful.domains.workflows.tables import Action, WorkflowRow, WorkflowRun, Workflows
+from wakeful.domains.workflows.tables import WorkflowAction, WorkflowRow, WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import Topics
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def finish_removed(tx: Transaction, context: Context, workflow: str, handler: st
 
     One in progress goes on and comes here at its end.
     """
-    table = tx.of(Workflows)
+    table = tx.of(WorkflowVerbs)
     table.lock_jobs(workflow)
     row, found = table.lock(workflow), table.handler(workflow, handler)
     if row is None or found is None or found.job_id is not None or found.open_run is None:
@@ -58,7 +58,7 @@ def finish_removed(tx: Transaction, context: Context, workflow: str, handler: st
 
 def uncertain_changes(tx: Transaction, workflow: str) -> list[WorkflowRun]:
     """The unfinished runs of a workflow that may have changed something outside: nobody knows, or not yet."""
-    table = tx.of(Workflows)
+    table = tx.of(WorkflowVerbs)
     found = [table.run(run_id) for run_id in table.open_runs(workflow)]
     return [attempt for attempt in found if attempt is not None and attempt.mutation == "in_flight"]
 
@@ -70,7 +70,7 @@ def _why(row: WorkflowRow, attempt: WorkflowRun) -> str:
 def _ask(tx: Transaction, context: Context, attempt: WorkflowRun, why: str) -> None:
     message = f"{why} while a change of {attempt.handler} was in flight"
     saved = attempt._replace(status=STATUS["reconciliation"], error=message, reconcile_at=None, updated_at=tx.now)
-    tx.of(Workflows).save_run(saved)
+    tx.of(WorkflowVerbs).save_run(saved)
     raise_issue(tx, context, attempt.workflow, Issue("reconciliation", attempt.handler, attempt.id, message))
 
 
@@ -86,10 +86,10 @@ def give_up(
         topics.consume(attempt.id, now=tx.now)
         made = "the change was made" if attempt.mutation == "applied" else "a person skipped the change"
         became = f"consumed: {made}, and what follows it was not done"
-    tx.of(Workflows).save_run(attempt._replace(status=status, error=attempt.error or why, updated_at=tx.now))
+    tx.of(WorkflowVerbs).save_run(attempt._replace(status=status, error=attempt.error or why, updated_at=tx.now))
     said = f"{'1 event is' if events == 1 else f'{events} events are'} {became}"
     if events:
         detail = f"{ids.run_text(attempt.id)}: {why}; {said}"
-        tx.of(Workflows).record(Action(context.new_id(), attempt.workflow, tx.now, who, "gave_up", detail))
+        tx.of(WorkflowVerbs).record(WorkflowAction(context.new_id(), attempt.workflow, tx.now, who, "gave_up", detail))
         tx.events.emit("workflow", {"type": "gave_up", "workflow": attempt.workflow, "by": who})
     return said

@@ -42,7 +42,7 @@ class SettleIn(Strict):
     note: Note = None
 
 
-class MessageIn(Strict):
+class PublishIn(Strict):
     """An event that a person publishes."""
 
     message_id: str = Field(
@@ -206,7 +206,7 @@ class ActivityOut(_Answer):
     run: str = Field(description="By which run.", examples=[RUN])
 
 
-class ActionOut(_Answer):
+class WorkflowActionOut(_Answer):
     """Something that a person did."""
 
     at: datetime = Field(description="When.", examples=[NOW])
@@ -248,7 +248,7 @@ class WorkflowOut(_Answer):
     )
     versions: list[VersionOut] = Field(description="What was deployed, the newest first.", examples=[[]])
     recent: list[ActivityOut] = Field(description="What it did last.", examples=[[]])
-    actions: list[ActionOut] = Field(description="What people did to it last.", examples=[[]])
+    actions: list[WorkflowActionOut] = Field(description="What people did to it last.", examples=[[]])
     parked: int = Field(description="Events that failed and are set aside.", examples=[0])
     retrying: int = Field(description="Events that failed and are tried again.", examples=[0])
     pending_inputs: int = Field(description="Inputs whose events are not all worked on.", examples=[0])

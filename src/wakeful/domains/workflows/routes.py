@@ -23,7 +23,7 @@ from wakeful.domains.workflows.route_models import (
     WorkflowOut,
     WorkflowRunOut,
 )
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.topics.routes import Name, page_of
 from wakeful.kernel.actions.recording import Origin
 from wakeful.routing.auth import Operator, Viewer
@@ -202,7 +202,7 @@ async def reject_workflow(scheduler: Sched, caller: Operator, name: Name, given:
 )
 async def list_runs(scheduler: Sched, _: Viewer, name: Name, limit: Limit = LIMIT, cursor: Cursor = None) -> Response:
     def read(tx: Transaction, before: int | None, most: int) -> tuple[list[Any], list[dict[str, Any]]]:
-        rows = tx.of(Workflows).runs(name, most, before)
+        rows = tx.of(WorkflowVerbs).runs(name, most, before)
         return rows, [views.run_view(tx, row) for row in rows]
 
     return await page_of(scheduler, name, "run", limit=limit, cursor=cursor, read=read)

@@ -25,7 +25,7 @@ from wakeful.domains.workflows.authoring import (
 )
 from wakeful.domains.workflows.blocking import LoopWatch
 from wakeful.domains.workflows.calling import MAX_MESSAGE, Call, HandlerFailed, said
-from wakeful.domains.workflows.checkpoints import Cause, Fenced, Outdated, Outgoing, Plan, as_json, noted
+from wakeful.domains.workflows.checkpoints import Cause, Fenced, HandlerPlan, Outdated, PendingWrites, as_json, noted
 from wakeful.domains.workflows.failures import (
     LogicError,
     Place,
@@ -81,7 +81,7 @@ class Attempt:
             return await self._fail(ended.error, ended.place)
         return output_of(self._row, len(ended.messages))
 
-    async def _attempt(self) -> Outgoing | HandlerFailed:
+    async def _attempt(self) -> PendingWrites | HandlerFailed:
         try:
             return await self._phases()
         except HandlerFailed as failed:
@@ -99,7 +99,7 @@ class Attempt:
 
     # -- phases -------------------------------------------------------------------------------------------------------
 
-    async def _phases(self) -> Outgoing:
+    async def _phases(self) -> PendingWrites:
         if isinstance(self._handler, Producer):
             if self._row.begins != "prepare":
                 return await self._finish_consumer()
@@ -107,18 +107,18 @@ class Attempt:
         assert isinstance(self._handler, Consumer)  # noqa: S101 - the third type has attempts of its own
         return await self._consume(self._handler)
 
-    async def _produce(self, producer: Producer) -> Outgoing:
+    async def _produce(self, producer: Producer) -> PendingWrites:
         ctx, state = await self._call("producer", producer.run, self._state)
         return await self._commit(ctx, state)
 
-    async def _finish_consumer(self) -> Outgoing:
+    async def _finish_consumer(self) -> PendingWrites:
         """The new code has made a producer of a consumer: what that had begun is ended, and what followed is not."""
         if self._row.begins == "reconcile":
             message = f"{self._row.handler} became a producer while its change was in flight"
             await self._ask_about_mutation(message, asks=False)
         return await self._commit(None, None)
 
-    async def _consume(self, consumer: Consumer) -> Outgoing:
+    async def _consume(self, consumer: Consumer) -> PendingWrites:
         begin = self._row.begins
         if begin == "prepare":
             await self._prepare(consumer)
@@ -158,7 +158,7 @@ class Attempt:
             until = ctx.seen.until
             watermark = self._row.watermark if until is None else min(until, self._row.watermark)
             row = self._row._replace(title=title, watermark=watermark, prepared=data)
-            plan = Plan(wake, self._approval.bound(data) if ctx.seen.used else None)
+            plan = HandlerPlan(wake, self._approval.bound(data) if ctx.seen.used else None)
             reserve = reservations(consumer, given.reserve)
             self._row = await self._store(lambda tx, _: checkpoints.prepared(tx, row, reserve, ctx.revisions, plan))
         except LogicError as error:
@@ -234,8 +234,8 @@ class Attempt:
             error.trace = trace
         raise HandlerFailed(error, "handler")
 
-    async def _commit(self, ctx: HandlerContext | None, state: Any) -> Outgoing:
-        outgoing = ctx.outgoing() if ctx is not None else Outgoing()
+    async def _commit(self, ctx: HandlerContext | None, state: Any) -> PendingWrites:
+        outgoing = ctx.outgoing() if ctx is not None else PendingWrites()
         try:
             text = None if state is None else as_json(state, "The state that a handler returns")
         except LogicError as error:

@@ -116,7 +116,7 @@ def output_of(attempt: WorkflowRun, published: int) -> dict[str, Any]:
     return {"title": attempt.title, "consumed": attempt.reserved, "published": published}
 
 
-class Action(NamedTuple):
+class WorkflowAction(NamedTuple):
     """Something that a person did to a workflow."""
 
     id: int
@@ -132,13 +132,13 @@ _WITH_JOB = ", ".join([*(f"h.{name}" for name in HandlerRow._fields), *(f"j.{nam
 _WIDTH = len(HandlerRow._fields)
 
 
-class Workflows(Verbs):
+class WorkflowVerbs(Verbs):
     """Verbs on workflows, handlers and their runs."""
 
     _workflows = Rows("workflows", WorkflowRow)
     _handlers = Rows("workflow_handlers", HandlerRow)
     _runs = Rows("workflow_runs", WorkflowRun)
-    _actions = Rows("workflow_actions", Action)
+    _actions = Rows("workflow_actions", WorkflowAction)
     _states = Rows("job_state", JobState)
 
     def __init__(self, session: Session) -> None:
@@ -376,10 +376,10 @@ class Workflows(Verbs):
 
     # -- what people did ----------------------------------------------------------------------------------------------
 
-    def record(self, action: Action) -> None:
-        self._session.insert_soon("workflow_actions", Action._fields, [action])
+    def record(self, action: WorkflowAction) -> None:
+        self._session.insert_soon("workflow_actions", WorkflowAction._fields, [action])
 
-    def actions(self, workflow: str, limit: int) -> list[Action]:
+    def actions(self, workflow: str, limit: int) -> list[WorkflowAction]:
         return self._actions.all("WHERE workflow = ? ORDER BY id DESC LIMIT ?", workflow, limit)
 
     def prune_actions(self, before_id: int, limit: int) -> int:

@@ -24,27 +24,31 @@ REST_MS = 30_000
 YIELD_MS = 1_000  # long enough for a producer that is due to start, and nobody waits for it otherwise
 
 
-class Wake(NamedTuple):
+class WakeTime(NamedTuple):
     """A wake time as it counts, and what its author should know about it."""
 
     at: int | None
     note: str | None = None
 
 
-def read_wake_at(given: object, now: int) -> Wake:
+def read_wake_at(given: object, now: int) -> WakeTime:
     """The wake time that prepare asked for, within bounds; one that cannot be read is none."""
     if given is None:
-        return Wake(None)
+        return WakeTime(None)
     moment = _moment(given)
     if moment is None:
-        return Wake(
+        return WakeTime(
             None, f"wake_at {shown(given)} was dropped: it is no time with a zone, such as 2024-01-15T09:00:00Z"
         )
     if moment < now + MIN_WAKE_MS:
-        return Wake(now + MIN_WAKE_MS, f"wake_at {iso(moment)} was moved to {iso(now + MIN_WAKE_MS)}, 30 s from now")
+        return WakeTime(
+            now + MIN_WAKE_MS, f"wake_at {iso(moment)} was moved to {iso(now + MIN_WAKE_MS)}, 30 s from now"
+        )
     if moment > now + MAX_WAKE_MS:
-        return Wake(now + MAX_WAKE_MS, f"wake_at {iso(moment)} was moved to {iso(now + MAX_WAKE_MS)}, 24 h from now")
-    return Wake(moment)
+        return WakeTime(
+            now + MAX_WAKE_MS, f"wake_at {iso(moment)} was moved to {iso(now + MAX_WAKE_MS)}, 24 h from now"
+        )
+    return WakeTime(moment)
 
 
 def within_a_day(wake_at: int | None, now: int) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wakeful.domains.workflows.actions import STANDING, go_on, locked, record
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -19,7 +19,7 @@ DRAINED = {"paused": 1, "draining": 0}  # how one that was drained is left at th
 
 def take_back(tx: Transaction, context: Context, row: ActionRow, by: str) -> str | None:
     """Restore the earlier state of a workflow; returns the reason if it was changed since."""
-    table = tx.of(Workflows)
+    table = tx.of(WorkflowVerbs)
     found = table.get(row.name)
     if found is None or found.removed_at is not None:
         return f"there is no workflow {row.name} any more"

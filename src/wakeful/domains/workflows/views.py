@@ -16,7 +16,7 @@ from wakeful.domains.workflows.phases import likely_verdict
 from wakeful.domains.workflows.steps.places import STEPS, base_of, is_place
 from wakeful.domains.workflows.steps.shown import SET_ASIDE, steps_of_runs, with_question
 from wakeful.domains.workflows.steps.tables import PARKED, RETRYING, Tasks
-from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows
+from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import EventRow, InputRow, Topics
 from wakeful.domains.workflows.turns.rounds import WORKERS
 from wakeful.domains.workflows.versions.on_nodes import is_on_no_node, version_words
@@ -56,7 +56,7 @@ def workflow_view(
 ) -> dict[str, Any]:
     """One workflow with its handlers; with `seen`, a run whose server has ended is not running."""
     row = _as_seen(tx, find(tx, name), seen)
-    handlers = tx.of(Workflows).handlers(name)
+    handlers = tx.of(WorkflowVerbs).handlers(name)
     jobs = {found[0].id: found for one in handlers if one.job_id and (found := tx.jobs.by_id(one.job_id))}
     row = with_question(tx, _as_switched_off(tx, row, handlers, jobs))
     waits = bool(row.paused) or row.issue not in (None, "transient", SWITCHED_OFF, SET_ASIDE)  # for a person
@@ -95,12 +95,12 @@ def workflow_view(
         "version": row.version,
         "versions": [
             {"number": number, "version": version, "deployed_at": iso(at)}
-            for number, version, at in tx.of(Workflows).versions(name, RECENT)
+            for number, version, at in tx.of(WorkflowVerbs).versions(name, RECENT)
         ],
         "recent": _recent(tx, handlers),
         "actions": [
             {"at": iso(one.at), "who": one.who, "action": one.action, "detail": one.detail}
-            for one in tx.of(Workflows).actions(name, RECENT)
+            for one in tx.of(WorkflowVerbs).actions(name, RECENT)
         ],
         "parked": counts.get(PARKED, 0),
         "retrying": counts.get(RETRYING, 0),
@@ -111,7 +111,7 @@ def workflow_view(
 
 def workflow_views(tx: Transaction, seen: Seen | None = None) -> list[dict[str, Any]]:
     """All workflows, by name."""
-    return [workflow_view(tx, row.name, seen) for row in tx.of(Workflows).listed()]
+    return [workflow_view(tx, row.name, seen) for row in tx.of(WorkflowVerbs).listed()]
 
 
 def _working_view(tx: Transaction, row: WorkflowRow) -> dict[str, Any]:
@@ -160,7 +160,7 @@ def _issue_view(
     message = row.pause_note if is_paused else row.issue_message
     latest = tx.of(Fixes).latest(row.name) if kind == "logic" else None
     fix = latest if latest is not None and latest.run_id == row.issue_run else None
-    attempt = tx.of(Workflows).run(row.issue_run) if kind in ASKS and row.issue_run is not None else None
+    attempt = tx.of(WorkflowVerbs).run(row.issue_run) if kind in ASKS and row.issue_run is not None else None
     return {
         "kind": {"load": "internal", "no_code": "internal", SWITCHED_OFF: "paused"}.get(kind, kind),
         "handler": handler,
@@ -220,7 +220,7 @@ def _diff(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 
 def _handler_view(tx: Transaction, handler: HandlerRow, jobs: dict[int, Any], *, waits: bool) -> dict[str, Any]:
     job, state = jobs[handler.job_id or 0]
-    last = tx.of(Workflows).latest(job.id)
+    last = tx.of(WorkflowVerbs).latest(job.id)
     comes_at = state.next_at if handler.type == "producer" else state.due_at
     return {
         "name": handler.name,
@@ -239,7 +239,7 @@ def _handler_view(tx: Transaction, handler: HandlerRow, jobs: dict[int, Any], *,
 def _recent(tx: Transaction, handlers: Sequence[HandlerRow]) -> list[dict[str, Any]]:
     """What was done last: runs that had something to do."""
     consumers = [one.job_id for one in handlers if one.type in WORKERS and one.job_id is not None]
-    found = [run for job_id in consumers for run in tx.of(Workflows).worked(job_id, RECENT)]
+    found = [run for job_id in consumers for run in tx.of(WorkflowVerbs).worked(job_id, RECENT)]
     newest = sorted(found, key=lambda run: run.id, reverse=True)[:RECENT]
     return [{"at": iso(one.updated_at), "text": activity_words(one), "run": ids.run_text(one.id)} for one in newest]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 
-from wakeful.child_processes import Listed
+from wakeful.child_processes import EnvironmentList
 from wakeful.domains.workflows.authoring import Consumer, Handler, Workflow, with_state
 from wakeful.domains.workflows.steps.authoring import StepHandler
 
@@ -37,7 +37,7 @@ def _of_hook(workflow: Workflow) -> list[str]:
     given = workflow.auto_fix_env
     try:
         if isinstance(given, list | tuple):
-            Listed.read(given)
+            EnvironmentList.read(given)
             return []
     except ValueError:
         pass

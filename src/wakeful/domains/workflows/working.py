@@ -16,7 +16,7 @@ from wakeful import ids
 from wakeful.domains.workflows.arming import look_again
 from wakeful.domains.workflows.authoring import DEFAULT_TIMEOUT_MS
 from wakeful.domains.workflows.issues import alert_about
-from wakeful.domains.workflows.tables import WorkflowRow, Workflows
+from wakeful.domains.workflows.tables import WorkflowRow, WorkflowVerbs
 from wakeful.domains.workflows.threads import is_left
 from wakeful.errors import SchedulerError
 from wakeful.store.nodes import LEASE_MS
@@ -36,7 +36,7 @@ def note_working(tx: Transaction, context: Context, workflow: str, run_id: int) 
     """A run of this process has ended: if a thread of it still works, that is on record with its end."""
     if is_left(run_id):
         values = {"working_run": run_id, "working_node": context.id, "working_since": tx.now}
-        tx.of(Workflows).change(workflow, tx.now, **values)
+        tx.of(WorkflowVerbs).change(workflow, tx.now, **values)
 
 
 def still_works(tx: Transaction, row: WorkflowRow) -> bool:
@@ -59,8 +59,8 @@ def may_work(tx: Transaction, row: WorkflowRow) -> bool:
     who = json.loads(node.details)
     if is_dead(node.id, who) or (tx.exclusive and not is_seen_from_here(who)):
         return False
-    attempt = tx.of(Workflows).run(row.working_run or 0)
-    handler = tx.of(Workflows).handler(row.name, attempt.handler) if attempt is not None else None
+    attempt = tx.of(WorkflowVerbs).run(row.working_run or 0)
+    handler = tx.of(WorkflowVerbs).handler(row.name, attempt.handler) if attempt is not None else None
     timeout = handler.timeout if handler is not None else DEFAULT_TIMEOUT_MS
     return tx.now < max(row.working_since or 0, node.stopped_at) + LEASE_MS + timeout
 
@@ -85,12 +85,12 @@ def forget_stopped(tx: Transaction, row: WorkflowRow) -> None:
 
 
 def _forget(tx: Transaction, name: str) -> None:
-    tx.of(Workflows).change(name, tx.now, working_run=None, working_node=None, working_since=None)
+    tx.of(WorkflowVerbs).change(name, tx.now, working_run=None, working_node=None, working_since=None)
 
 
 def ended(tx: Transaction, name: str, run_id: int) -> None:
     """The threads of a run have ended: what waited for that starts."""
-    table = tx.of(Workflows)
+    table = tx.of(WorkflowVerbs)
     table.lock_jobs(name)
     row = table.lock(name)
     if row is None or row.working_run != run_id or is_left(run_id):
@@ -101,7 +101,7 @@ def ended(tx: Transaction, name: str, run_id: int) -> None:
 
 def report_stuck(tx: Transaction, context: Context) -> int:
     """Alert people to threads of this node that do not come back; how many there are."""
-    rows = [row for row in tx.of(Workflows).listed() if row.working_node == context.id and is_left(row.working_run)]
+    rows = [row for row in tx.of(WorkflowVerbs).listed() if row.working_node == context.id and is_left(row.working_run)]
     stuck = [row for row in rows if tx.now - (row.working_since or tx.now) >= STUCK_MS]
     for row in stuck:
         run = ids.run_text(row.working_run or 0)

@@ -25,7 +25,7 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.rules.outcome import Result
 from wakeful.store.interface import Transaction
 from wakeful.store.records import RunRow
-from wakeful.store.reports import Report
+from wakeful.store.reports import ReportedEnd
 
 KEY = "callback_key"
 
@@ -56,7 +56,7 @@ def report_end(tx: Transaction, context: Context, run_id: int, result: Result) -
     if run.status == "waiting":
         complete_run(tx, context, run.id, result)
         return True
-    kept = Report(run.id, tx.now, result.outcome, result.output, result.error_type, result.error)
+    kept = ReportedEnd(run.id, tx.now, result.outcome, result.output, result.error_type, result.error)
     if not tx.reports.add(kept):
         message = f"The end of {ids.run_text(run_id)} was already reported."
         raise ScheduleTriggerError(message, {"run": ids.run_text(run_id), "reason": "done"})

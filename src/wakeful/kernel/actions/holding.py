@@ -14,7 +14,7 @@ from wakeful.kernel.actions.recording import keep, origin_of
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.lines import TOGETHER, requeue_released
 from wakeful.kernel.rules.holding import Hold, hold_of, hold_words
-from wakeful.store.actions import ActionRow, Change
+from wakeful.store.actions import ActionRow, SubjectChange
 from wakeful.store.interface import Transaction
 
 HOLD, RELEASE = "pause_all", "resume_all"
@@ -99,7 +99,7 @@ def _refuse_owner(rights: Rights) -> None:
 
 def _record(tx: Transaction, context: Context, rights: Rights, what: str, change: tuple[str | None, str | None]) -> str:
     before, left = change
-    done = Change(SUBJECT, EVERYTHING, ("hold",), (before,), (left,))
+    done = SubjectChange(SUBJECT, EVERYTHING, ("hold",), (before,), (left,))
     found = keep(tx, origin_of(context, rights), what, [done])
     assert found is not None  # noqa: S101 - it is a change
     return found

@@ -19,7 +19,7 @@ from wakeful.kernel.engine.alerts import OF_A_JOB, UNSERVED, close_alerts
 from wakeful.kernel.engine.ending import drop_runs, end_proposal, open_proposal
 from wakeful.kernel.engine.lines import enter_lanes, leave_lanes
 from wakeful.kernel.engine.stretches import keep_passed
-from wakeful.kernel.engine.turn import GONE, Ended, settle_all
+from wakeful.kernel.engine.turn import GONE, FinishedRun, settle_all
 from wakeful.kernel.hooks import Draft
 from wakeful.kernel.model.job import Job, job_view
 from wakeful.kernel.rules.options import from_text
@@ -323,7 +323,7 @@ def remove_job(tx: Transaction, context: Context, ref: str) -> int:
         end_proposal(tx, context, job, proposal, Result("cancelled", error=GONE))
     for run in tx.runs.open(job.id):
         if run.status == "waiting" and run.phase == APPROVAL:  # no question is left about what is gone
-            settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error=GONE))])
+            settle_all(tx, context, [FinishedRun(job, state.revision, run, Result("cancelled", error=GONE))])
     state = tx.jobs.states([job.id])[job.id]
     state, passed = skip_slots(job.trigger, state, tx.now, why_waiting(state, REMOVED))
     keep_passed(tx, passed)

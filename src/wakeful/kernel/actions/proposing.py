@@ -71,7 +71,7 @@ def propose(
     return run.id
 
 
-class Said(NamedTuple):
+class Decision(NamedTuple):
     """What a person says to a proposal."""
 
     verdict: str  # approved or rejected
@@ -79,7 +79,7 @@ class Said(NamedTuple):
     note: str | None = None
 
 
-def answer_proposal(tx: Transaction, context: Context, run: RunRow, said: Said) -> None:
+def answer_proposal(tx: Transaction, context: Context, run: RunRow, said: Decision) -> None:
     """What a person says to a proposal; ScheduleTriggerError where there is nothing left to answer."""
     job, state = _job_of(tx, run)
     if run.status != "waiting":
@@ -182,7 +182,7 @@ def _record(tx: Transaction, run: RunRow) -> str | None:
     return details.approval if details is not None else None
 
 
-def _decide(tx: Transaction, job: JobDef, run: RunRow, said: Said) -> dict[str, Any]:
+def _decide(tx: Transaction, job: JobDef, run: RunRow, said: Decision) -> dict[str, Any]:
     record = decided(_record(tx, run), said.verdict, said.by, said.note, tx.now)
     entry = approvals(record)[-1]
     tx.runs.detail([RunDetails(run.id, approval=record)])

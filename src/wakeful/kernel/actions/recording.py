@@ -12,7 +12,7 @@ from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.context import Context
 from wakeful.kernel.rules.undoing import FIELDS, KEPT, MORE, values_of
 from wakeful.store import records
-from wakeful.store.actions import About, Change
+from wakeful.store.actions import ActionDetails, SubjectChange
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState
 
@@ -48,9 +48,9 @@ def on_record(
     more_left = _more(tx, found, queued)
     plain = found.keys() - more_found.keys() - more_left.keys()
     changes = [
-        Change(job.id, job.name, FIELDS, found[job.id], left[job.id])
+        SubjectChange(job.id, job.name, FIELDS, found[job.id], left[job.id])
         if job.id in plain
-        else Change(
+        else SubjectChange(
             job.id,
             job.name,
             (*FIELDS, *MORE),
@@ -63,19 +63,19 @@ def on_record(
     return result, keep(tx, origin, what, [change for change in changes if change.before != change.left])
 
 
-def keep(tx: Transaction, origin: Origin, what: str, changes: Sequence[Change]) -> str | None:
+def keep(tx: Transaction, origin: Origin, what: str, changes: Sequence[SubjectChange]) -> str | None:
     """Keep what an action changed; its id, where it changed anything."""
-    tx.actions.add(About(origin.action, tx.now, what, origin.actor, origin.via), changes)
+    tx.actions.add(ActionDetails(origin.action, tx.now, what, origin.actor, origin.via), changes)
     return ids.encode("act", origin.action) if changes else None
 
 
 def note(tx: Transaction, origin: Origin, what: str, job: JobDef, run_id: int | None = None) -> None:
     """Keep who did something to a job that cannot be taken back, such as starting it."""
     run = None if run_id is None else ids.run_text(run_id)
-    keep(tx, origin, what, [Change(job.id, job.name, ("run",), (None,), (run,))])
+    keep(tx, origin, what, [SubjectChange(job.id, job.name, ("run",), (None,), (run,))])
 
 
-def acknowledge(tx: Transaction, alert_id: int, origin: Origin) -> tuple[records.Alert, str | None]:
+def acknowledge(tx: Transaction, alert_id: int, origin: Origin) -> tuple[records.AlertRow, str | None]:
     """Acknowledge an alert; it stays open until the incident is over. AlertNotFound if there is none."""
     name = ids.encode("alr", alert_id)
     is_new = tx.alerts.ack(alert_id, tx.now)
@@ -83,21 +83,22 @@ def acknowledge(tx: Transaction, alert_id: int, origin: Origin) -> tuple[records
     if alert is None:
         message = f"There is no alert {name}: see the list of open alerts."
         raise AlertNotFound(message)
-    seen = [Change(alert_id, name, ("acked_at",), (None,), (alert.acked_at,))] if is_new else []
+    seen = [SubjectChange(alert_id, name, ("acked_at",), (None,), (alert.acked_at,))] if is_new else []
     return alert, keep(tx, origin, "acknowledge", seen)
 
 
 def snooze(
-    tx: Transaction, alerts: Sequence[records.Alert], jobs: Sequence[JobDef], until: int, origin: Origin
+    tx: Transaction, alerts: Sequence[records.AlertRow], jobs: Sequence[JobDef], until: int, origin: Origin
 ) -> str | None:
     """Send no message about these alerts before that time, nor about these jobs; the action's id."""
     changes = [
-        Change(alert.id, ids.encode("alr", alert.id), (UNTIL,), (alert.snoozed_until,), (until,)) for alert in alerts
+        SubjectChange(alert.id, ids.encode("alr", alert.id), (UNTIL,), (alert.snoozed_until,), (until,))
+        for alert in alerts
     ]
     for alert in alerts:
         tx.alerts.snooze(alert.id, until)
     for job in jobs:
-        changes.append(Change(job.id, job.name, (OF_JOB,), (tx.alerts.job_snoozed_until(job.id),), (until,)))
+        changes.append(SubjectChange(job.id, job.name, (OF_JOB,), (tx.alerts.job_snoozed_until(job.id),), (until,)))
         tx.alerts.snooze_job(job.id, until)
     return keep(tx, origin, SNOOZE, changes)
 

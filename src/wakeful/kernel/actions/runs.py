@@ -11,10 +11,10 @@ from wakeful.errors import ScheduleTriggerError, StartRefused
 from wakeful.kernel.actions.drafts import check_payload
 from wakeful.kernel.actions.holding import refuse_held
 from wakeful.kernel.actions.lookup import find_job, find_run
-from wakeful.kernel.actions.proposing import Said, answer_proposal
+from wakeful.kernel.actions.proposing import Decision, answer_proposal
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.ending import PROPOSED, count_dropped, drop_runs, free_lanes, queue_runs
-from wakeful.kernel.engine.turn import Ended, as_reported, settle_all
+from wakeful.kernel.engine.turn import FinishedRun, as_reported, settle_all
 from wakeful.kernel.rules.approval import APPROVAL, APPROVED, REJECTED, approvals, decided
 from wakeful.kernel.rules.outcome import Result, after
 from wakeful.store.interface import Transaction
@@ -158,13 +158,13 @@ def cancel_run(tx: Transaction, context: Context, run_id: int) -> str:
         message = f"{ids.run_text(run_id)} has already ended as {run.outcome}."
         raise ScheduleTriggerError(message, {"job": job.name, "reason": "done"})
     if run.reason == PROPOSED:
-        answer_proposal(tx, context, run, Said(REJECTED, "hand"))
+        answer_proposal(tx, context, run, Decision(REJECTED, "hand"))
     elif run.status == "active":
         tx.runs.ask_cancel(run_id)
     elif run.status == "waiting":
         if state.run_id != run_id:  # one of several whose ends are waited for
             tx.jobs.save([state._replace(run_id=run_id)])
-        settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error="cancelled by hand"))])
+        settle_all(tx, context, [FinishedRun(job, state.revision, run, Result("cancelled", error="cancelled by hand"))])
     else:
         drop_runs(tx, context, job, [run], "cancelled by hand")
         state = tx.jobs.states([job.id])[job.id]
@@ -196,7 +196,7 @@ def end_waiting(tx: Transaction, context: Context, run_id: int, result: Result) 
     if run.status != "waiting":
         message = f"{ids.run_text(run_id)} is {run.status}: only a waiting run can be completed."
         raise ScheduleTriggerError(message, {"job": job.name, "reason": run.status})
-    settle_all(tx, context, [Ended(job, state.revision, run, result)])
+    settle_all(tx, context, [FinishedRun(job, state.revision, run, result)])
 
 
 # -- what a person says to a run that asked ----------------------------------------------------------------------------
@@ -209,7 +209,7 @@ def approve_run(tx: Transaction, context: Context, run_id: int, by: str, note: s
     its owner proposed starts by its times from now on; its question ends as it is.
     """
     if (proposal := _proposal(tx, run_id)) is not None:
-        answer_proposal(tx, context, proposal, Said(APPROVED, by, note))
+        answer_proposal(tx, context, proposal, Decision(APPROVED, by, note))
         return run_id
     job, state, run = _open_question(tx, run_id)
     about = {"job": job.name, "run": ids.run_text(run_id)}
@@ -221,7 +221,7 @@ def approve_run(tx: Transaction, context: Context, run_id: int, by: str, note: s
         message = f"{job.name} is of another kind now ({job.kind}, not {run.kind}) than when it asked: reject it."
         raise ScheduleTriggerError(message, {**about, "reason": "changed"})
     _decide(tx, (job, run), APPROVED, by, note)
-    settle_all(tx, context, [Ended(job, state.revision, run, Result("deferred", approved=True))])
+    settle_all(tx, context, [FinishedRun(job, state.revision, run, Result("deferred", approved=True))])
     continued = tx.runs.successor(run_id)
     assert continued is not None  # noqa: S101 - what is approved always goes on
     return continued
@@ -230,12 +230,14 @@ def approve_run(tx: Transaction, context: Context, run_id: int, by: str, note: s
 def reject_run(tx: Transaction, context: Context, run_id: int, by: str, note: str | None = None) -> None:
     """The question is answered with no: the run is cancelled, counts as no error, and the next slot comes as usual."""
     if (proposal := _proposal(tx, run_id)) is not None:
-        answer_proposal(tx, context, proposal, Said(REJECTED, by, note))
+        answer_proposal(tx, context, proposal, Decision(REJECTED, by, note))
         return
     job, state, run = _open_question(tx, run_id)
     said = _decide(tx, (job, run), REJECTED, by, note)
     why = f"rejected by {said['by']}" + (f": {said['note']}" if said["note"] else "")
-    settle_all(tx, context, [Ended(job, state.revision, run, Result("cancelled", error_type="Rejected", error=why))])
+    settle_all(
+        tx, context, [FinishedRun(job, state.revision, run, Result("cancelled", error_type="Rejected", error=why))]
+    )
 
 
 def _proposal(tx: Transaction, run_id: int) -> RunRow | None:

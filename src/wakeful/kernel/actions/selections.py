@@ -19,7 +19,7 @@ from wakeful.kernel.actions.recording import keep, on_record, origin_of
 from wakeful.kernel.actions.stops import stopped_by_others
 from wakeful.kernel.context import Context
 from wakeful.kernel.rules.options import from_text
-from wakeful.store.actions import Change
+from wakeful.store.actions import SubjectChange
 from wakeful.store.interface import Transaction
 from wakeful.store.jobs import JobFilter
 from wakeful.store.records import JobDef, JobState
@@ -79,7 +79,7 @@ def run_many(tx: Transaction, context: Context, many: JobSelection, rights: Righ
     for job, _ in meant:
         if job.name not in refused:
             run_id = run_actions.run_now(tx, context, ids.job_text(job.id))
-            started.append(Change(job.id, job.name, ("run",), (None,), (ids.run_text(run_id),)))
+            started.append(SubjectChange(job.id, job.name, ("run",), (None,), (ids.run_text(run_id),)))
     keep(tx, origin_of(context, rights), "run", started)
     return BulkResult([change.name for change in started], [], refused)
 

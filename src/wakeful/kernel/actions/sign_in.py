@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from wakeful.errors import InvalidSetting
 from wakeful.kernel.actions.tokens import LONGEST_SECRET, check_name, hash_of
-from wakeful.store.records import PageCode, PageSession, Token
+from wakeful.store.records import PageCode, PageSession, TokenRow
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
@@ -52,7 +52,7 @@ def redeem(tx: Transaction, code: str, secret: str) -> PageSession | None:
     return _open(tx, secret, found.name, found.role, None)
 
 
-def open_with_token(tx: Transaction, token: Token, secret: str) -> PageSession | None:
+def open_with_token(tx: Transaction, token: TokenRow, secret: str) -> PageSession | None:
     """Open a session for a valid token; None for one of an agent, which has no pages."""
     return _open(tx, secret, token.name, token.role, token.hash) if token.role in ROLES else None
 

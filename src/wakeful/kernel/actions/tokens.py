@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from wakeful.errors import InvalidSetting, TokenExists, TokenNotFound
 from wakeful.store.owners import Owned
-from wakeful.store.records import Token
+from wakeful.store.records import TokenRow
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
@@ -35,12 +35,12 @@ def hash_of(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def create(tx: Transaction, name: str, role: str, secret: str, apart: tuple[str, ...] = ()) -> Token:
+def create(tx: Transaction, name: str, role: str, secret: str, apart: tuple[str, ...] = ()) -> TokenRow:
     """Store a new token under a free name. `apart`: kinds whose jobs have owners that are not tokens."""
     check_name(name)
     if role not in ROLES:
         raise InvalidSetting(f"A token's role is one of {', '.join(ROLES)}, not {role!r}.")
-    token = Token(hash_of(secret), name, role, tx.now, None, None)
+    token = TokenRow(hash_of(secret), name, role, tx.now, None, None)
     had = tx.access.was_used(name)
     if not tx.access.add_token(token):
         raise TokenExists(f"A token named {name!r} already exists: revoke it first, or choose another name.")
@@ -55,7 +55,7 @@ def create_first(tx: Transaction, name: str, secret: str) -> bool:
     if tx.access.tokens(revoked=True):
         return False
     # Of two nodes that start at once, one is first.
-    return tx.access.add_token(Token(hash_of(secret), name, "admin", tx.now, None, None))
+    return tx.access.add_token(TokenRow(hash_of(secret), name, "admin", tx.now, None, None))
 
 
 def check_name(name: object) -> None:
@@ -71,7 +71,7 @@ def revoke(tx: Transaction, name: str) -> None:
         raise TokenNotFound(f"There is no token named {name!r}: see wakeful token list.")
 
 
-def find(tx: Transaction, secret: str) -> Token | None:
+def find(tx: Transaction, secret: str) -> TokenRow | None:
     """The valid token that this is, or None."""
     if not secret.startswith(PREFIX) or len(secret) > LONGEST_SECRET:
         return None

@@ -71,7 +71,7 @@ FINAL_WORDS = {
 APPLY = "apply"  # an action that did several things
 
 
-class Part(NamedTuple):
+class UndoneBatch(NamedTuple):
     """What became of some of an action's subjects, and where to go on: None at the end."""
 
     what: str
@@ -100,18 +100,18 @@ def undoable(tx: Transaction, action_id: int) -> None:
         raise CannotUndo(message)
 
 
-def undo_some(tx: Transaction, context: Context, action_id: int, rights: Rights, cursor: int) -> Part:
+def undo_some(tx: Transaction, context: Context, action_id: int, rights: Rights, cursor: int) -> UndoneBatch:
     """Take back what an action did to the next of its subjects."""
     rows, following = tx.actions.rows(action_id, cursor, TOGETHER)
     if not rows:
-        return Part("", [], {}, None)
+        return UndoneBatch("", [], {}, None)
     undo = _Undo(tx, context, rights, rows)
     for row in rows:
         undo.take_back(row)
     undo.finish()
     tx.actions.undone(undo.restored, tx.now, rights.caller)
     what = rows[0].what if len({row.what for row in rows}) == 1 else APPLY
-    return Part(what, [row.name for row in undo.restored], undo.kept, following)
+    return UndoneBatch(what, [row.name for row in undo.restored], undo.kept, following)
 
 
 class _Undo:

@@ -92,7 +92,7 @@ class PeerObserver:
         return at is not None and self._clock.boot() - at < self._times.lease_ms - self._times.beat_ms
 
 
-class Look(NamedTuple):
+class PeerStatus(NamedTuple):
     """What a look at the others found."""
 
     taken: list[str]  # the names of those we took over from
@@ -100,7 +100,7 @@ class Look(NamedTuple):
     soonest: int  # in how many milliseconds the next lease may run out
 
 
-def take_over_silent(tx: Transaction, context: Context, observer: PeerObserver) -> Look:
+def take_over_silent(tx: Transaction, context: Context, observer: PeerObserver) -> PeerStatus:
     """Take over from nodes that have been silent for a lease."""
     now, times = tx.facts.database_now(), context.lease
     tx.members.correct_seen(now)
@@ -123,7 +123,7 @@ def take_over_silent(tx: Transaction, context: Context, observer: PeerObserver) 
     left = tx.members.alive()
     _alert_stalled(tx, context, {row.id for row in tx.members.stalled(now - times.stalled_ms)}, left)
     leases = [row.seen_at + times.lease_ms - now for row in left if row.id != context.id]
-    return Look(taken, left, max(min(leases, default=times.lease_ms), 0) + SOON_MS)
+    return PeerStatus(taken, left, max(min(leases, default=times.lease_ms), 0) + SOON_MS)
 
 
 def _take_over_runs(tx: Transaction, context: Context, dead: NodeRow, why: str) -> None:

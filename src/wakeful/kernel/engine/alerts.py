@@ -13,7 +13,7 @@ from wakeful.counting import counted
 from wakeful.kernel.context import Context
 from wakeful.kernel.rules.alerting import OPENED, REPEATED, AlertRules, Notice, rules_from, to_send, to_send_at_end
 from wakeful.store.interface import Transaction
-from wakeful.store.records import Alert
+from wakeful.store.records import AlertRow
 from wakeful.store.troubles import Troubles
 from wakeful.triggers.durations import format_interval
 
@@ -78,7 +78,7 @@ def open_alert(
         snoozed = None
     new_id = context.new_id()
     key = alert_key(kind, subject)
-    found = Alert(
+    found = AlertRow(
         id=new_id, key=key, kind=kind, job_id=job_id, message=message, opened_at=tx.now, last_at=tx.now, times=1,
         closed_at=None, acked_at=None, snoozed_until=snoozed, data=data,
     )  # fmt: skip
@@ -95,7 +95,7 @@ def open_alert(
     return is_new
 
 
-def _flaps(tx: Transaction, context: Context, alert: Alert, rules: AlertRules) -> bool:
+def _flaps(tx: Transaction, context: Context, alert: AlertRow, rules: AlertRules) -> bool:
     """Whether an incident that has just opened does so again and again: one message says that, in place of them all."""
     troubles, key = tx.of(Troubles), alert_key(FLAPPING, alert.key)
     known = troubles.open_alert(key)
@@ -104,7 +104,7 @@ def _flaps(tx: Transaction, context: Context, alert: Alert, rules: AlertRules) -
         return False
     span = format_interval(rules.cooldown)
     message = f"This comes and goes, {counted(times, 'time')} within {span}: {alert.message}"
-    seen = Alert(
+    seen = AlertRow(
         id=context.new_id(), key=key, kind=FLAPPING, job_id=alert.job_id, message=message, opened_at=tx.now,
         last_at=tx.now, times=1, closed_at=None, acked_at=None,
     )  # fmt: skip
@@ -114,7 +114,7 @@ def _flaps(tx: Transaction, context: Context, alert: Alert, rules: AlertRules) -
     return True
 
 
-def _is_reported_as_flapping(tx: Transaction, alert: Alert) -> bool:
+def _is_reported_as_flapping(tx: Transaction, alert: AlertRow) -> bool:
     """Whether the message that it comes and goes stands for it: it was not announced itself."""
     return alert.notified_at is None and tx.of(Troubles).open_alert(alert_key(FLAPPING, alert.key)) is not None
 

@@ -17,7 +17,7 @@ from wakeful.kernel.engine.admission import SUSPECT_AFTER
 from wakeful.kernel.engine.alerts import close_alert
 from wakeful.kernel.engine.ending import Ending, end_runs
 from wakeful.kernel.engine.lines import requeue_served
-from wakeful.kernel.engine.turn import Ended, from_report, settle_all, succeeded
+from wakeful.kernel.engine.turn import FinishedRun, from_report, settle_all, succeeded
 from wakeful.kernel.rules.options import OptionValues, from_text
 from wakeful.kernel.rules.outcome import GOES_ON, Result, past_limit
 from wakeful.kernel.rules.parking import is_lane
@@ -81,7 +81,7 @@ def crash_all(tx: Transaction, context: Context, runs: Sequence[RunRow]) -> None
     settle_all(
         tx,
         context,
-        [Ended(jobs[run.job_id], states[run.job_id].revision, run, called_off) for run in runs if run.cancel],
+        [FinishedRun(jobs[run.job_id], states[run.job_id].revision, run, called_off) for run in runs if run.cancel],
     )
     runs = _without_overdue(tx, context, [run for run in runs if not run.cancel], jobs, states)
     runs = _without_reported(tx, context, runs, jobs, states)
@@ -105,7 +105,11 @@ def _without_succeeded(
     settle_all(
         tx,
         context,
-        [Ended(jobs[run.job_id], states[run.job_id].revision, run, found[run.id]) for run in runs if run.id in found],
+        [
+            FinishedRun(jobs[run.job_id], states[run.job_id].revision, run, found[run.id])
+            for run in runs
+            if run.id in found
+        ],
     )
     return [run for run in runs if run.id not in found]
 
@@ -119,7 +123,7 @@ def _without_overdue(
         tx,
         context,
         [
-            Ended(job, states[job.id].revision, run, past_limit(from_text(job.options).timeout))
+            FinishedRun(job, states[job.id].revision, run, past_limit(from_text(job.options).timeout))
             for run in late
             for job in [jobs[run.job_id]]
         ],
@@ -141,7 +145,7 @@ def _without_reported(
     for run in reported:
         job = jobs[run.job_id]
         result = from_report(tx, context, job, run, found[run.id])
-        ended.append(Ended(job, states[job.id].revision, run, result))
+        ended.append(FinishedRun(job, states[job.id].revision, run, result))
     settle_all(tx, context, ended)
     return [run for run in runs if run.id not in found]
 

@@ -27,14 +27,14 @@ from wakeful.kernel.rules.parking import is_lane
 from wakeful.kernel.rules.passing import MISSED, Passed, has_grid, is_grid
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.trigger_history import TriggerHistory, has_slot, members_of
-from wakeful.store.stretches import RAN, Around, Span, Stretch
+from wakeful.store.stretches import RAN, Around, SlotSpan, Stretch
 from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import spoken
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
     from wakeful.store.interface import Store, Transaction
-    from wakeful.store.records import Alert, JobDef, JobState, RunRow
+    from wakeful.store.records import AlertRow, JobDef, JobState, RunRow
     from wakeful.triggers import Trigger
 
 
@@ -173,7 +173,7 @@ def take_back(tx: Transaction, job: JobDef, slot: int) -> int:
     history = TriggerHistory(tx.stretches.past_triggers(job.id), job.trigger)
     current = history.key_at(LATEST)
     old, new = list[Stretch](), list[Stretch]()
-    for stretch in tx.stretches.within(job.id, Span(slot - 1, LATEST)):
+    for stretch in tx.stretches.within(job.id, SlotSpan(slot - 1, LATEST)):
         earlier = stretch.since != current  # its trigger was replaced: what passed then has passed
         if stretch.fate == RAN or (earlier and not has_slot(stretch, slot, history)):
             continue
@@ -330,11 +330,11 @@ def _outage(tx: Transaction, away_since: int | None) -> str:
     return f"nothing could start from {spoken(away_since)} to {spoken(tx.now)}"
 
 
-def _still_missed(tx: Transaction, alert: Alert) -> bool:
+def _still_missed(tx: Transaction, alert: AlertRow) -> bool:
     return bool(tx.jobs.not_started_since(_data(alert)["jobs"], alert.opened_at))
 
 
-def _data(alert: Alert) -> dict[str, Any]:
+def _data(alert: AlertRow) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(alert.data) if alert.data else {"jobs": [], "count": 0}
     return found
 

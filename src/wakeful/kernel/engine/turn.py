@@ -24,7 +24,7 @@ from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.settle import Settled, settle
 from wakeful.store.interface import Transaction
 from wakeful.store.records import JobDef, JobState, NodeState, RunRow
-from wakeful.store.reports import Report
+from wakeful.store.reports import ReportedEnd
 
 GONE = "the job was removed"
 #: Ends after which a run's work may still be done elsewhere: a report from there takes precedence.
@@ -33,7 +33,7 @@ _NOT_THE_LAST_WORD = frozenset({WAITING, "deferred", "error", "timeout", "crashe
 _CUT_SHORT = frozenset({"error", "timeout", "cancelled"})
 
 
-class Ended(NamedTuple):
+class FinishedRun(NamedTuple):
     """A run whose handler is through, as the engine hands it in."""
 
     job: JobDef
@@ -52,10 +52,12 @@ class TurnResult(NamedTuple):
     next_alarm: int | None
     fenced: bool = False  # another node took over from this one: it must claim nothing under its old id
     draining: bool = False  # a person asked this node to start nothing more
-    unsettled: Sequence[Ended] = ()  # what the store did not take in any form: to be tried again later
+    unsettled: Sequence[FinishedRun] = ()  # what the store did not take in any form: to be tried again later
 
 
-def turn(tx: Transaction, context: Context, ended: Sequence[Ended], limit: int, *, requeue: bool = False) -> TurnResult:
+def turn(
+    tx: Transaction, context: Context, ended: Sequence[FinishedRun], limit: int, *, requeue: bool = False
+) -> TurnResult:
     """Settle `ended`, then claim at most `limit`; `requeue`: also of what others left for a node such as this one."""
     standing, due = NodeState(parked=True), None
     if limit and not tx.exclusive:
@@ -85,16 +87,16 @@ def turn(tx: Transaction, context: Context, ended: Sequence[Ended], limit: int, 
     return TurnResult(claimed, settled, lost, to_cancel, tx.jobs.next_alarm(claimed=True))
 
 
-def _too_late(job: JobDef, state: JobState, run: RunRow) -> Ended:
+def _too_late(job: JobDef, state: JobState, run: RunRow) -> FinishedRun:
     result = Result("unknown", error="no report of its end arrived before its deadline")
     if run.phase == APPROVAL:
         result = Result("cancelled", error="it was not approved before its deadline")
     if (why := trigger_of(job.trigger).unended) is not None:
         result = Result("timeout", error=why)
-    return Ended(job, state.revision, run, result)
+    return FinishedRun(job, state.revision, run, result)
 
 
-def settle_all(tx: Transaction, context: Context, ended: Sequence[Ended]) -> tuple[list[int], list[int]]:
+def settle_all(tx: Transaction, context: Context, ended: Sequence[FinishedRun]) -> tuple[list[int], list[int]]:
     """Settle each run that is still its job's run; the others are lost."""
     if not ended:
         return [], []
@@ -135,7 +137,7 @@ def settle_all(tx: Transaction, context: Context, ended: Sequence[Ended]) -> tup
     return [ending.run.id for ending in endings], lost
 
 
-def _keeping(tx: Transaction, context: Context, item: Ended, answer: Settled) -> Settled:
+def _keeping(tx: Transaction, context: Context, item: FinishedRun, answer: Settled) -> Settled:
     """A run that waits to be completed keeps the lanes that its kind took: its work goes on in them."""
     hook = context.declared.hooks.takes_lanes.get(item.run.kind)
     if hook is None or item.run.lanes is None or answer.finish.status != "waiting" or item.result.phase == APPROVAL:
@@ -146,7 +148,7 @@ def _keeping(tx: Transaction, context: Context, item: Ended, answer: Settled) ->
     return answer._replace(finish=answer.finish._replace(lanes=json.dumps(kept))) if kept else answer
 
 
-def _unasked(item: Ended, definitions: Mapping[int, JobDef]) -> Ended:
+def _unasked(item: FinishedRun, definitions: Mapping[int, JobDef]) -> FinishedRun:
     """How the run ended; one whose job was removed meanwhile asks nothing, because nobody could say yes."""
     job = definitions.get(item.job.id)
     if item.result.phase != APPROVAL or job is None or job.removed_at is None:
@@ -154,26 +156,26 @@ def _unasked(item: Ended, definitions: Mapping[int, JobDef]) -> Ended:
     return item._replace(result=Result("cancelled", error=GONE))
 
 
-def _failed_before(tx: Transaction, item: Ended) -> int:
+def _failed_before(tx: Transaction, item: FinishedRun) -> int:
     """How many earlier attempts failed: approvals, deferrals and recoveries make attempts too, and use no retry."""
     if item.run.retry_of is None or item.result.outcome not in FAILURES:
         return item.run.attempt - 1
     return item.run.attempt - 1 - tx.runs.attempts_without_failure(item.run.retry_of)
 
 
-def _deferred(tx: Transaction, item: Ended) -> list[RunRow]:
+def _deferred(tx: Transaction, item: FinishedRun) -> list[RunRow]:
     """The attempts of the same job at other slots that wait for the time they were deferred to."""
     queued = [run for run in tx.runs.open(item.run.job_id) if run.status == "queued" and run.slot is not None]
     return [run for run in queued if run.retry_of is not None and is_deferred(run, tx.runs.get(run.retry_of))]
 
 
-def _already_waiting(tx: Transaction, ended: Sequence[Ended]) -> set[int]:
+def _already_waiting(tx: Transaction, ended: Sequence[FinishedRun]) -> set[int]:
     """Of the runs that begin to wait, those on record as waiting: the answer to the turn that stored it was lost."""
     begin = [item.run for item in ended if item.result.outcome == WAITING and item.run.status == "active"]
     return {run.id for one in begin for run in tx.runs.open(one.job_id) if run.status == "waiting"}
 
 
-def _ask(tx: Transaction, context: Context, item: Ended) -> None:
+def _ask(tx: Transaction, context: Context, item: FinishedRun) -> None:
     """Put the question on record, with the payload it is about: what is approved is what was asked, edits aside."""
     question = str(json.loads(item.result.output or '""'))
     details = tx.runs.details(item.run.id)
@@ -186,7 +188,7 @@ def _ask(tx: Transaction, context: Context, item: Ended) -> None:
     open_alert(tx, context, APPROVAL, item.run.id, message, job_id=item.job.id, data=data)
 
 
-def take_reports(tx: Transaction, context: Context, ended: Sequence[Ended]) -> Sequence[Ended]:
+def take_reports(tx: Transaction, context: Context, ended: Sequence[FinishedRun]) -> Sequence[FinishedRun]:
     """How runs ended that had not succeeded by themselves, but were reported to have ended before we got here."""
     open_ends = [item.run.id for item in ended if item.result.outcome in _NOT_THE_LAST_WORD or item.result.interrupted]
     found = tx.reports.of(open_ends) if open_ends else {}
@@ -201,7 +203,7 @@ def take_reports(tx: Transaction, context: Context, ended: Sequence[Ended]) -> S
     ]
 
 
-def take_successes(tx: Transaction, context: Context, ended: Sequence[Ended]) -> Sequence[Ended]:
+def take_successes(tx: Transaction, context: Context, ended: Sequence[FinishedRun]) -> Sequence[FinishedRun]:
     """Runs that had done everything when they were cut off have succeeded."""
     doubtful = [item.run for item in ended if item.result.outcome in _CUT_SHORT]
     found = succeeded(tx, context, doubtful) if doubtful else {}
@@ -220,7 +222,7 @@ def succeeded(tx: Transaction, context: Context, runs: Sequence[RunRow]) -> dict
     return found
 
 
-def from_report(tx: Transaction, context: Context, job: JobDef, run: RunRow, report: Report) -> Result:
+def from_report(tx: Transaction, context: Context, job: JobDef, run: RunRow, report: ReportedEnd) -> Result:
     """A result as another process reported it."""
     return as_reported(tx, context, job, run, Result(report.outcome, report.output, report.error_type, report.error))
 

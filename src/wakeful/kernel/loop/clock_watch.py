@@ -31,7 +31,7 @@ UNWATCHED_MS = 86_400_000
 NOTICED_MS = 180_000
 
 
-class Step(NamedTuple):
+class ClockStep(NamedTuple):
     """The wall clock was set by `ms`, which was noticed at a boot time: a node records each step once."""
 
     ms: int
@@ -48,20 +48,20 @@ class ClockWatch:
     def begin(self) -> None:
         """From now on, a step of the clock is noticed."""
         self._offset = self.distance()
-        self._unrecorded: Step | None = None
+        self._unrecorded: ClockStep | None = None
         self._carrying = False
 
     def distance(self) -> int:
         """How far wall time lies ahead of boot time; it changes only when the clock is set."""
         return self._clock.now() - self._clock.boot()
 
-    def step(self) -> Step | None:
+    def step(self) -> ClockStep | None:
         """The step to record, if the clock was set since the last one; the same until `recorded` is called."""
         if self._unrecorded is None:
             offset = self.distance()
             moved, self._offset = offset - self._offset, offset
             if abs(moved) >= STEP_MS:
-                self._unrecorded = Step(moved, self._clock.boot())
+                self._unrecorded = ClockStep(moved, self._clock.boot())
         return self._unrecorded
 
     def recorded(self) -> None:
@@ -88,7 +88,7 @@ class ClockWatch:
             self._carrying = False
 
 
-def note_step(tx: Transaction, context: Context, step: Step) -> None:
+def note_step(tx: Transaction, context: Context, step: ClockStep) -> None:
     """Record the step and open the alert, unless that is done: by this node, or by another that uses the same clock."""
     facts = tx.facts.of(["clock_steps", "clock_step", "clock_carry"])
     if "clock_step" in facts and _is_recorded(json.loads(facts["clock_step"]), tx, context, step):
@@ -117,7 +117,7 @@ def note_step(tx: Transaction, context: Context, step: Step) -> None:
     open_alert(tx, context, "clock", way, message)
 
 
-def _is_recorded(last: dict[str, int], tx: Transaction, context: Context, step: Step) -> bool:
+def _is_recorded(last: dict[str, int], tx: Transaction, context: Context, step: ClockStep) -> bool:
     if last["node"] == context.id:
         return last.get("noticed") == step.noticed
     same = abs(last["ms"] - step.ms) < STEP_MS and 0 <= tx.now - last["at"] < NOTICED_MS

@@ -16,9 +16,9 @@ from wakeful.kernel.engine.admission import refuse_at_stop
 from wakeful.kernel.engine.lines import Claimed, size_all
 from wakeful.kernel.engine.recovery import Recovered, recover
 from wakeful.kernel.engine.stretches import look_for_missed
-from wakeful.kernel.engine.turn import Ended
+from wakeful.kernel.engine.turn import FinishedRun
 from wakeful.kernel.kinds import Kinds
-from wakeful.kernel.loop.clock_watch import SET_BACK, STEP_MS, Step, carry_on, note_start, note_step
+from wakeful.kernel.loop.clock_watch import SET_BACK, STEP_MS, ClockStep, carry_on, note_start, note_step
 from wakeful.kernel.loop.handlers import CANCEL_GRACE_S, Active, Threads, drive
 from wakeful.kernel.loop.run_turn import run_turn
 from wakeful.kernel.rules.options import from_text
@@ -54,7 +54,7 @@ async def begin_incarnation(store: Store, engine: Engine, name: str, logs: Path)
         here = context._replace(id=context.new_id())
         engine.node_lease.enter(here.id)  # before others can see it: they must not take it for gone
         if back > STEP_MS:  # the clock was set back while nothing ran
-            note_step(tx, here, Step(-back, noticed=0))
+            note_step(tx, here, ClockStep(-back, noticed=0))
         note_start(tx, engine.clock_watch.distance(), int(facts.get("alive_at", "0")))
         tx.facts.put({"incarnation": int(facts.get("incarnation", "0")) + 1, "alive_at": tx.now})
         if tx.exclusive:  # its node sends no heartbeats: the last one lived until the store last heard of it
@@ -107,7 +107,7 @@ async def run_alone(
         taken = await run_turn(store, here, (), 1)
         for claimed in taken.claimed:
             result = await _run_within_limit(claimed, kinds, virtual=virtual)
-            await run_turn(store, here, [Ended(claimed.job, claimed.state.revision, claimed.run, result)], 0)
+            await run_turn(store, here, [FinishedRun(claimed.job, claimed.state.revision, claimed.run, result)], 0)
         if not taken.claimed or any(claimed.run.id == run_id for claimed in taken.claimed):
             return run_id
 
@@ -133,7 +133,7 @@ async def _run_within_limit(claimed: Claimed, kinds: Kinds, *, virtual: bool) ->
     return task.result() if task.done() or active.verdict is None else active.verdict
 
 
-def leave(tx: Transaction, context: Context, step: Step | None, stopping_since: int | None = None) -> None:
+def leave(tx: Transaction, context: Context, step: ClockStep | None, stopping_since: int | None = None) -> None:
     """Note that this node stopped in good order, and the step of the clock that its loop did not come to record.
 
     What became due while it was stopping was refused, and is counted as that.

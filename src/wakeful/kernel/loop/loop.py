@@ -21,7 +21,7 @@ from wakeful.kernel.engine.admission import DrainWatch
 from wakeful.kernel.engine.lines import Claimed
 from wakeful.kernel.engine.sleeps import note_sleep
 from wakeful.kernel.engine.stretches import OutageWatch
-from wakeful.kernel.engine.turn import Ended, TurnResult
+from wakeful.kernel.engine.turn import FinishedRun, TurnResult
 from wakeful.kernel.loop.clock_watch import ClockWatch
 from wakeful.kernel.loop.config import EngineConfig
 from wakeful.kernel.loop.deadlines import Deadlines
@@ -69,7 +69,7 @@ class Engine:
         self.active: dict[int, Active] = {}
         self.housekeeping = Housekeeping(store, clock, config.retention, config.tuning.sweep_ms)
         self.shorten: Callable[[str, Result], Result] = lambda _, result: shortened(result, None)
-        self._ended: list[Ended] = []
+        self._ended: list[FinishedRun] = []
         self._deadlines = Deadlines(clock, self.active)
         self._threads = Threads(inline=config.virtual)
         self._outages = OutageWatch(clock)
@@ -86,7 +86,7 @@ class Engine:
         self._hurried = False
         self._task: asyncio.Task[None] | None = None
         self._watching_since = 0
-        self._later: list[Ended] = []  # what the store did not take; tried again with the next sweep
+        self._later: list[FinishedRun] = []  # what the store did not take; tried again with the next sweep
         self.drive: Drive = drive  # how a handler is run; traces put theirs in its place
         self._behind = False  # whether the last turn left due jobs for the next
 
@@ -368,7 +368,7 @@ class Engine:
         if self.active.pop(claimed.run.id, None) is None:
             return  # returned or lost meanwhile
         run = claimed.run if active.reported_phase is None else claimed.run._replace(phase=active.reported_phase)
-        self._ended.append(Ended(claimed.job, claimed.state.revision, run, result))
+        self._ended.append(FinishedRun(claimed.job, claimed.state.revision, run, result))
         self._wake()
 
     # -- other nodes --------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ class News(IntEnum):
     RECHECK = 2  # and it may be about a run, or come from elsewhere
 
 
-class Admission(Enum):
+class AdmissionState(Enum):
     """Whether anything may be started here."""
 
     CLOSED = "our owner has us start nothing"
@@ -76,7 +76,7 @@ class LoopState:
     """Belongs to the engine's loop. Read anywhere; written by the transitions below alone."""
 
     news: News = News.CHANGED
-    admission: Admission = Admission.CLOSED
+    admission: AdmissionState = AdmissionState.CLOSED
     contact: Contact = Contact.SURE
     trouble: str | None = None  # what is wrong with the store while it is in trouble
     turning: bool = False  # whether a turn is under way
@@ -84,12 +84,12 @@ class LoopState:
     @property
     def admitting(self) -> bool:
         """Whether our owner lets us start anything."""
-        return self.admission is not Admission.CLOSED
+        return self.admission is not AdmissionState.CLOSED
 
     @property
     def admitted(self) -> bool:
         """Whether we might start anything when we last looked."""
-        return self.admission is Admission.OPEN
+        return self.admission is AdmissionState.OPEN
 
     @property
     def unsure(self) -> bool:
@@ -100,11 +100,11 @@ class LoopState:
 
     def begin(self) -> None:
         self.recover()
-        self.admission = Admission.OPEN
+        self.admission = AdmissionState.OPEN
         self.note_change()
 
     def stop_admitting(self) -> None:
-        self.admission = Admission.CLOSED
+        self.admission = AdmissionState.CLOSED
 
     # -- what there is to do ------------------------------------------------------------------------------------------
 
@@ -118,7 +118,7 @@ class LoopState:
             return
         if admitted and not self.admitted:
             self.note_change(recheck_store=True)
-        self.admission = Admission.OPEN if admitted else Admission.BARRED
+        self.admission = AdmissionState.OPEN if admitted else AdmissionState.BARRED
 
     # -- a turn -------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,7 @@ from wakeful.errors import StoreError, StoreRefused
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.claim import due_jobs
 from wakeful.kernel.engine.ending import drop_runs
-from wakeful.kernel.engine.turn import Ended, TurnResult, turn
+from wakeful.kernel.engine.turn import FinishedRun, TurnResult, turn
 from wakeful.kernel.rules.outcome import Result
 from wakeful.kernel.rules.policy import switch_off
 
@@ -36,7 +36,7 @@ def _environment(error: Exception) -> bool:
 async def run_turn(
     store: Store,
     context: Context,
-    ended: Sequence[Ended],
+    ended: Sequence[FinishedRun],
     limit: int,
     *,
     recheck_store: bool = False,
@@ -67,10 +67,10 @@ async def run_turn(
         return await _one_by_one(store, context, ended, limit)
 
 
-async def _one_by_one(store: Store, context: Context, ended: Sequence[Ended], limit: int) -> TurnResult:
+async def _one_by_one(store: Store, context: Context, ended: Sequence[FinishedRun], limit: int) -> TurnResult:
     settled: list[int] = []
     lost: list[int] = []
-    unsettled: list[Ended] = []
+    unsettled: list[FinishedRun] = []
     for item in ended:
         result = await _settle_alone(store, context, item)
         settled += result.settled
@@ -87,7 +87,7 @@ async def _one_by_one(store: Store, context: Context, ended: Sequence[Ended], li
     return claimed._replace(settled=settled, lost=lost, unsettled=unsettled)
 
 
-async def _settle_alone(store: Store, context: Context, item: Ended) -> TurnResult:
+async def _settle_alone(store: Store, context: Context, item: FinishedRun) -> TurnResult:
     try:
         return await store.write(lambda tx: turn(tx, context, [item], 0))
     except Exception as error:

@@ -52,7 +52,7 @@ class Measure(NamedTuple):
     counter: bool = False
 
 
-class Spending(NamedTuple):
+class RunCost(NamedTuple):
     """What a transaction counts as the cost of a run, for those who sum it up."""
 
     agent: str

@@ -58,7 +58,7 @@ class Accepted:
         yield
 
 
-class Outbox:
+class RunOutbox:
     """The part of a run that sends."""
 
     __slots__ = ("_deliveries", "_outgoing")
@@ -91,7 +91,7 @@ class Outbox:
         return Accepted()
 
 
-def with_deliveries(tx: Transaction, runs: Sequence[tuple[int, Outbox]]) -> None:
+def with_deliveries(tx: Transaction, runs: Sequence[tuple[int, RunOutbox]]) -> None:
     """Give each run, beside its number, what was sent about it."""
     numbers = [number for number, _ in runs]
     for source in SOURCES.values() if numbers else ():
@@ -115,7 +115,7 @@ def approval_record(run: Run) -> str | None:
     return run._details.approval if run._details is not None else None  # noqa: SLF001 - for kinds, not for users
 
 
-class Run(Outbox):
+class Run(RunOutbox):
     """A run, for handlers and for history. `id`, `slot` and `attempt` are what a handler needs to be idempotent."""
 
     __slots__ = ("_details", "_name", "_node", "_payload", "_row", "_steps", "context")

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from wakeful.store.records import Alert
+from wakeful.store.records import AlertRow
 
 AFTER = 2
 COOLDOWN_MS = 3_600_000
@@ -51,7 +51,7 @@ DEFAULTS = AlertRules()
 class Notice(NamedTuple):
     """A message to write about an incident."""
 
-    alert: Alert
+    alert: AlertRow
     what: str  # opened, repeated or closed
     rules: AlertRules
     why: str | None = None  # why it is over
@@ -84,7 +84,7 @@ def worth_opening(rules: AlertRules, kind: str, errors: int) -> bool:
     return kind != "failing" or errors >= rules.after
 
 
-def to_send(rules: AlertRules, alert: Alert, *, is_new: bool, now: int) -> str | None:
+def to_send(rules: AlertRules, alert: AlertRow, *, is_new: bool, now: int) -> str | None:
     """What to send about an incident that was just noticed: opened, repeated or nothing."""
     if rules.to is None or is_snoozed(alert, now):
         return None
@@ -95,14 +95,14 @@ def to_send(rules: AlertRules, alert: Alert, *, is_new: bool, now: int) -> str |
     return REPEATED
 
 
-def to_send_at_end(rules: AlertRules, alert: Alert, now: int) -> str | None:
+def to_send_at_end(rules: AlertRules, alert: AlertRow, now: int) -> str | None:
     """What to send about an incident that is over: only what was announced needs an end."""
     if rules.to is None or alert.notified_at is None or is_snoozed(alert, now):
         return None
     return CLOSED
 
 
-def is_snoozed(alert: Alert, now: int) -> bool:
+def is_snoozed(alert: AlertRow, now: int) -> bool:
     return alert.snoozed_until is not None and alert.snoozed_until > now
 
 

@@ -29,27 +29,27 @@ from wakeful.kernel.rules.passing import (
 from wakeful.kernel.rules.policy import FLOOR_MS, trigger_of, used_up
 from wakeful.kernel.rules.trigger_history import TriggerHistory, members_of
 from wakeful.store.records import JobState
-from wakeful.store.stretches import RAN, Span, Stretch
+from wakeful.store.stretches import RAN, SlotSpan, Stretch
 from wakeful.triggers import Once
 
 DUE = "due"  # waits for nothing but to be started
 
 
-class Fate(NamedTuple):
+class SlotDisposition(NamedTuple):
     """What became of a slot: ran, running, waiting, passed_over, merged, missing, unaccounted or over; and why."""
 
     what: str
     why: str = ""
 
 
-RUNNING, UNACCOUNTED, NOT_DUE = Fate("running"), Fate("unaccounted"), Fate(OVER)
+RUNNING, UNACCOUNTED, NOT_DUE = SlotDisposition("running"), SlotDisposition("unaccounted"), SlotDisposition(OVER)
 _OF_STRETCHES = {
-    RAN: Fate("ran"),
-    MERGED: Fate("merged"),
-    MISSED: Fate("missing"),
+    RAN: SlotDisposition("ran"),
+    MERGED: SlotDisposition("merged"),
+    MISSED: SlotDisposition("missing"),
     OVER: NOT_DUE,
 }
-Sums = Counter[Fate]
+Sums = Counter[SlotDisposition]
 
 
 class SlotRun(NamedTuple):
@@ -69,26 +69,26 @@ class Account(NamedTuple):
     history: TriggerHistory
     trigger: str
     created_at: int
-    span: Span  # the requested span; it ends now or before
+    span: SlotSpan  # the requested span; it ends now or before
     now: int
     waits: str = DUE  # what a slot waits for whose time has come, and that is in no line
 
 
-def fate_of(stretch_fate: str) -> Fate:
+def fate_of(stretch_fate: str) -> SlotDisposition:
     """What a stretch says about its slots."""
-    return _OF_STRETCHES.get(stretch_fate) or Fate("passed_over", stretch_fate)
+    return _OF_STRETCHES.get(stretch_fate) or SlotDisposition("passed_over", stretch_fate)
 
 
-def fate_of_runs(runs: Sequence[SlotRun], kept: Fate | None = None) -> Fate:
+def fate_of_runs(runs: Sequence[SlotRun], kept: SlotDisposition | None = None) -> SlotDisposition:
     """What the attempts at one slot say about it; `kept`: what a stretch says, where the first ones were pruned."""
     last = max(runs, key=lambda run: run.attempt)
     if last.status in ("active", "waiting"):
         return RUNNING
     if last.status == "queued":
-        return Fate("waiting", last.reason)
+        return SlotDisposition("waiting", last.reason)
     if kept is not None and all(run.attempt > 1 for run in runs):
         return kept
-    return Fate("ran") if any(run.started_at is not None for run in runs) else Fate("missing")
+    return SlotDisposition("ran") if any(run.started_at is not None for run in runs) else SlotDisposition("missing")
 
 
 # -- what is going on, and is written when it ends ---------------------------------------------------------------------
@@ -97,54 +97,54 @@ def fate_of_runs(runs: Sequence[SlotRun], kept: Fate | None = None) -> Fate:
 class Open(NamedTuple):
     """Slots after one moment up to another that share a fate for now: all of the trigger's, or the one given."""
 
-    span: Span
-    fate: Fate
+    span: SlotSpan
+    fate: SlotDisposition
     slot: int | None = None
 
-    def overrides(self, kept: Fate | None) -> bool:
+    def overrides(self, kept: SlotDisposition | None) -> bool:
         """Whether its fate replaces the one that is kept for one of its slots."""
         if kept is None or kept == UNACCOUNTED:
             return True
-        return self.slot is not None and self.fate.what == "waiting" and kept != Fate("ran")
+        return self.slot is not None and self.fate.what == "waiting" and kept != SlotDisposition("ran")
 
 
 def open_parts(account: Account) -> list[Open]:
     """What becomes of the slots that nothing is written about yet."""
     state, now = account.state, account.now
-    whole = Span(state.counted_to, now)
+    whole = SlotSpan(state.counted_to, now)
     pending = state.slot if state.slot is not None and state.slot <= now else None
     if not is_grid(account.trigger):
-        slot, fate = pending, Fate("waiting", _waits_for(account))
+        slot, fate = pending, SlotDisposition("waiting", _waits_for(account))
         once = trigger_of(account.trigger)
         if isinstance(once, Once) and state.slot is None and once.at_ms <= now and state.last_slot != once.at_ms:
             slot, fate = once.at_ms, _stopped(state)
-        return [] if slot is None or fate == NOT_DUE else [Open(Span(slot - 1, slot), fate, slot)]
+        return [] if slot is None or fate == NOT_DUE else [Open(SlotSpan(slot - 1, slot), fate, slot)]
     stopped = NOT_DUE if used_up(trigger_of(account.trigger), state) else _stopped(state)
     if stopped == UNACCOUNTED and state.slot is None and state.queued:
-        stopped = Fate("waiting", _waits_for(account))  # for a run that covers them, and waits itself
+        stopped = SlotDisposition("waiting", _waits_for(account))  # for a run that covers them, and waits itself
     if stopped != UNACCOUNTED:
         return [Open(whole, stopped)]
     parts = []
     if pending is not None:
-        waits = Fate("waiting", _waits_for(account))
-        parts.append(Open(Span(max(state.counted_to, pending - 1), now), waits))
+        waits = SlotDisposition("waiting", _waits_for(account))
+        parts.append(Open(SlotSpan(max(state.counted_to, pending - 1), now), waits))
         if pending <= state.counted_to:
-            parts.append(Open(Span(pending - 1, pending), waits, pending))
+            parts.append(Open(SlotSpan(pending - 1, pending), waits, pending))
     if state.last_slot is not None:
         # Its trigger was changed just after a start: what lies within the floor is not run.
         close = min(state.last_slot + FLOOR_MS - 1, (state.slot or now + 1) - 1, now)
-        parts.append(Open(Span(state.counted_to, close), Fate("passed_over", BELOW_FLOOR)))
+        parts.append(Open(SlotSpan(state.counted_to, close), SlotDisposition("passed_over", BELOW_FLOOR)))
     return parts
 
 
-def _stopped(state: JobState) -> Fate:
+def _stopped(state: JobState) -> SlotDisposition:
     """What becomes of the slots of a job that is stopped or running; unaccounted where it is neither."""
     why = why_waiting(state, "")
     if why in (PAUSED, DISABLED):
-        return Fate("passed_over", why)
+        return SlotDisposition("passed_over", why)
     if why == OVER:
         return NOT_DUE
-    return Fate("waiting", why) if why else UNACCOUNTED
+    return SlotDisposition("waiting", why) if why else UNACCOUNTED
 
 
 def _waits_for(account: Account) -> str:
@@ -193,8 +193,8 @@ def due_slots(account: Account) -> int:
 
 def _accounted(account: Account, counted: Counted) -> Sums | None:
     found: Sums = Counter()
-    found[Fate("ran")] = counted.firsts - counted.unstarted - len(counted.opened)
-    found[Fate("missing")] = counted.unstarted
+    found[SlotDisposition("ran")] = counted.firsts - counted.unstarted - len(counted.opened)
+    found[SlotDisposition("missing")] = counted.unstarted
     for run in counted.opened:
         found[fate_of_runs([run])] += 1
     for fate, slots in counted.sums:
@@ -236,7 +236,7 @@ def _count(trigger: str, after: int, until: int) -> int:
 class Listed(NamedTuple):
     """What became of each slot; `unlisted`: of further ones it is only known how many there are."""
 
-    fates: dict[int, Fate]
+    fates: dict[int, SlotDisposition]
     unlisted: Sums
 
     def sums(self) -> Sums:
@@ -253,7 +253,7 @@ def list_slots(account: Account, runs: Iterable[SlotRun], stretches: Sequence[St
         slot: UNACCOUNTED
         for trigger, part in account.history.parts(span)
         if is_grid(trigger)
-        for slot in _slots(trigger, Span(max(part.after, account.created_at), part.until))
+        for slot in _slots(trigger, SlotSpan(max(part.after, account.created_at), part.until))
     }
     for stretch in sorted(stretches, key=lambda item: item.fate == RAN):
         slots = members_of(stretch, account.history.trigger_behind(stretch))
@@ -262,7 +262,7 @@ def list_slots(account: Account, runs: Iterable[SlotRun], stretches: Sequence[St
         else:
             fates |= {slot: fate_of(stretch.fate) for slot in slots if span.after < slot <= span.until}
     for part in open_parts(account):
-        inside = Span(max(part.span.after, span.after), min(part.span.until, span.until))
+        inside = SlotSpan(max(part.span.after, span.after), min(part.span.until, span.until))
         slots = [part.slot] if part.slot is not None else list(_slots(account.trigger, inside))
         fates |= {
             slot: part.fate for slot in slots if inside.after < slot <= inside.until and part.overrides(fates.get(slot))
@@ -275,7 +275,7 @@ def list_slots(account: Account, runs: Iterable[SlotRun], stretches: Sequence[St
     return Listed(fates, +unlisted)
 
 
-def _slots(trigger: str, span: Span) -> Iterator[int]:
+def _slots(trigger: str, span: SlotSpan) -> Iterator[int]:
     known = trigger_of(trigger)
     slot = known.next_slot(span.after) if span.after < span.until else None
     while slot is not None and slot <= span.until:

@@ -35,25 +35,25 @@ def _past_its_slot(state: JobState) -> JobState:
     return state._replace(last_slot=None)  # by now, not by what was expected before: it may lie anywhere
 
 
-class Verdict(NamedTuple):
+class ReportVerdict(NamedTuple):
     """Where the job stands after a report, and what there is to say: None nothing, "" that it is up again."""
 
     state: JobState
     message: str | None
 
 
-def judge(name: str, state: JobState, result: Result, now: int) -> Verdict:
+def judge(name: str, state: JobState, result: Result, now: int) -> ReportVerdict:
     """Up after a success, down after a failure, and as before after anything else."""
     if result.outcome == "success":
         was_down = bool(state.errors) or state.last_error is not None
-        return Verdict(state._replace(errors=0, last_error=None, failing_since=None), "" if was_down else None)
+        return ReportVerdict(state._replace(errors=0, last_error=None, failing_since=None), "" if was_down else None)
     if result.outcome not in FAILURES:
-        return Verdict(state, None)
+        return ReportVerdict(state, None)
     return down(name, state, result.error or "it reported a failure", now)
 
 
-def down(name: str, state: JobState, why: str, now: int) -> Verdict:
+def down(name: str, state: JobState, why: str, now: int) -> ReportVerdict:
     """It is down, for one more reason."""
     since = now if state.failing_since is None else state.failing_since
     state = state._replace(errors=state.errors + 1, last_error=why, failing_since=since)
-    return Verdict(state, f"{name} is down: {why}")
+    return ReportVerdict(state, f"{name} is down: {why}")

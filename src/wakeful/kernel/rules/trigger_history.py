@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from wakeful.kernel.rules.passing import has_grid
 from wakeful.kernel.rules.policy import trigger_of
-from wakeful.store.stretches import PastTrigger, Span, Stretch
+from wakeful.store.stretches import PastTrigger, SlotSpan, Stretch
 
 
 def next_key(past: Sequence[PastTrigger]) -> int:
@@ -45,10 +45,10 @@ class TriggerHistory:
         """Since when the current trigger is in force; 0 for a job's first."""
         return self._ends[-1] if self._ends else 0
 
-    def parts(self, span: Span) -> list[tuple[str, Span]]:
+    def parts(self, span: SlotSpan) -> list[tuple[str, SlotSpan]]:
         """The triggers in force during a span, in order, each with its part of it."""
         begins, ends = [-1, *self._ends], [*self._ends, span.until]
-        cut = [Span(max(begin, span.after), min(end, span.until)) for begin, end in zip(begins, ends, strict=True)]
+        cut = [SlotSpan(max(begin, span.after), min(end, span.until)) for begin, end in zip(begins, ends, strict=True)]
         return [(trigger, part) for trigger, part in zip(self._triggers, cut, strict=True) if part.after < part.until]
 
 

@@ -68,7 +68,7 @@ class Unsteady(NamedTuple):
     of: int  # its last runs
 
 
-class Facts(NamedTuple):
+class VerdictInput(NamedTuple):
     """The input of a verdict. The defaults describe a store without problems and without jobs."""
 
     now: int
@@ -99,7 +99,7 @@ class Facts(NamedTuple):
     unsent_since: int | None = None  # the first of them
 
 
-def judge(facts: Facts) -> Verdict:
+def judge(facts: VerdictInput) -> Verdict:
     """The worst that is so."""
     for question in _WORST_FIRST:
         verdict = question(facts)
@@ -111,13 +111,13 @@ def judge(facts: Facts) -> Verdict:
 # -- what keeps everything from running --------------------------------------------------------------------------------
 
 
-def _store_fails(facts: Facts) -> Verdict | None:
+def _store_fails(facts: VerdictInput) -> Verdict | None:
     if facts.trouble is None:
         return None
     return Verdict("stalled", _stop(f"Stalled: the database is unavailable: {facts.trouble}"))
 
 
-def _clock_is_wrong(facts: Facts) -> Verdict | None:
+def _clock_is_wrong(facts: VerdictInput) -> Verdict | None:
     if facts.now < EARLIEST_MS:
         return Verdict("unsure", f"Unsure: the clock shows {iso(facts.now)} and was never set. Set it.")
     if facts.heard_at is not None and facts.heard_at - facts.now > BEHIND_MS:
@@ -126,7 +126,7 @@ def _clock_is_wrong(facts: Facts) -> Verdict | None:
     return None
 
 
-def _no_server(facts: Facts) -> Verdict | None:
+def _no_server(facts: VerdictInput) -> Verdict | None:
     if facts.served:
         return None
     if not facts.any_job:
@@ -139,7 +139,7 @@ def _no_server(facts: Facts) -> Verdict | None:
     )
 
 
-def _silent(facts: Facts) -> Verdict | None:
+def _silent(facts: VerdictInput) -> Verdict | None:
     if facts.stalled:
         nodes = ", ".join(facts.stalled)
         return Verdict("stalled", f"Stalled: the loop of {nodes} is blocked, and nothing starts. Restart the server.")
@@ -149,13 +149,13 @@ def _silent(facts: Facts) -> Verdict | None:
     return None
 
 
-def _drained(facts: Facts) -> Verdict | None:
+def _drained(facts: VerdictInput) -> Verdict | None:
     if not facts.draining:
         return None
     return Verdict("stalled", "Stalled: every node is being drained, and nothing starts (wakeful node undrain NAME).")
 
 
-def _held(facts: Facts) -> Verdict | None:
+def _held(facts: VerdictInput) -> Verdict | None:
     if facts.held is None:
         return None
     return Verdict(
@@ -163,7 +163,7 @@ def _held(facts: Facts) -> Verdict | None:
     )
 
 
-def _unaccounted(facts: Facts) -> Verdict | None:
+def _unaccounted(facts: VerdictInput) -> Verdict | None:
     if not facts.unaccounted:
         return None
     verb = "has" if facts.unaccounted == 1 else "have"
@@ -173,7 +173,7 @@ def _unaccounted(facts: Facts) -> Verdict | None:
 # -- what a person can do something about ------------------------------------------------------------------------------
 
 
-def _needs_you(facts: Facts) -> Verdict | None:
+def _needs_you(facts: VerdictInput) -> Verdict | None:
     number = facts.questions + facts.alerts
     if not number:
         return None
@@ -186,17 +186,17 @@ def _needs_you(facts: Facts) -> Verdict | None:
     return Verdict("needs_you", f"{_stop(f'One thing needs you: {what}')}{rest}")
 
 
-def _rest(facts: Facts) -> str:
+def _rest(facts: VerdictInput) -> str:
     """What is to be said of everything else."""
     wrong = [text for text in (_failures(facts), _late(facts)) if text is not None]
     return " ".join(wrong) if wrong else f"The rest is well{_but_for(facts)}."
 
 
-def _but_for(facts: Facts) -> str:
+def _but_for(facts: VerdictInput) -> str:
     return f" but for {_count(facts.acknowledged, 'acknowledged alert')}" if facts.acknowledged else ""
 
 
-def _failing(facts: Facts) -> Verdict | None:
+def _failing(facts: VerdictInput) -> Verdict | None:
     failures = _failures(facts)
     if failures is None:
         return None
@@ -204,7 +204,7 @@ def _failing(facts: Facts) -> Verdict | None:
     return Verdict("failing", failures if late is None else f"{failures} {late}")
 
 
-def _failures(facts: Facts) -> str | None:
+def _failures(facts: VerdictInput) -> str | None:
     """What failed and has not succeeded since, what did not arrive, and what fails too often."""
     parts = []
     if facts.failing:
@@ -223,12 +223,12 @@ def _failures(facts: Facts) -> str | None:
     return f"Failing: {'; '.join(parts)}." if parts else None
 
 
-def _behind(facts: Facts) -> Verdict | None:
+def _behind(facts: VerdictInput) -> Verdict | None:
     late = _late(facts)
     return Verdict("behind", late) if late is not None else None
 
 
-def _late(facts: Facts) -> str | None:
+def _late(facts: VerdictInput) -> str | None:
     lines = [line for line in facts.lines if facts.now - line.since > LATE_MS]
     if lines:
         line = min(lines, key=lambda line: (line.since, line.waits_for))
@@ -247,11 +247,11 @@ def _late(facts: Facts) -> str | None:
 # -- nothing is wrong --------------------------------------------------------------------------------------------------
 
 
-def _empty(facts: Facts) -> Verdict | None:
+def _empty(facts: VerdictInput) -> Verdict | None:
     return Verdict("empty", "Awake. Nothing is scheduled yet.") if not facts.any_job else None
 
 
-def _quiet(facts: Facts) -> Verdict | None:
+def _quiet(facts: VerdictInput) -> Verdict | None:
     if facts.next_at is not None or facts.running or facts.lines:
         return None
     return Verdict(
@@ -259,7 +259,7 @@ def _quiet(facts: Facts) -> Verdict | None:
     )
 
 
-def _well(facts: Facts) -> Verdict:
+def _well(facts: VerdictInput) -> Verdict:
     seen = _but_for(facts)
     runs = f"over {facts.runs:,} runs" if facts.more_runs else _count(facts.runs, "run")
     failed = f", {facts.failed} failed" if facts.failed else ""
@@ -270,7 +270,7 @@ def _well(facts: Facts) -> Verdict:
     return Verdict("well", f"All well{seen}. {runs[0].upper()}{runs[1:]} since midnight{failed}; {coming}.")
 
 
-_WORST_FIRST: tuple[Callable[[Facts], Verdict | None], ...] = (
+_WORST_FIRST: tuple[Callable[[VerdictInput], Verdict | None], ...] = (
     _store_fails, _clock_is_wrong, _no_server, _silent, _held, _drained, _unaccounted, _needs_you, _failing,
     _behind, _empty, _quiet,
 )  # fmt: skip

@@ -84,7 +84,7 @@ class Subscription:
         self._stream = stream
         self._clock = clock
         self._awaits = inspect.iscoroutinefunction(listener) or inspect.iscoroutinefunction(call)
-        self._queue: Waiting | None = Waiting() if self._awaits else None
+        self._queue: EventQueue | None = EventQueue() if self._awaits else None
         self._worker: asyncio.Task[None] | threading.Thread | None = None
         self._slow = 0
         self._failed = False
@@ -124,7 +124,7 @@ class Subscription:
         if self._slow < SLOW_TIMES:
             return
         log.warning("an event listener holds up the event loop (%s): it is called in a thread from now on", self._name)
-        self._queue = Waiting()
+        self._queue = EventQueue()
         self._worker = threading.Thread(target=self._follow_in_thread, args=(self._queue,), daemon=True)
         self._worker.start()
 
@@ -153,12 +153,12 @@ class Subscription:
             except Exception as error:  # noqa: BLE001 - as above
                 self._note_failure(event, error)
 
-    def _follow_in_thread(self, queue: Waiting) -> None:
+    def _follow_in_thread(self, queue: EventQueue) -> None:
         while (event := queue.wait()) is not None:
             self._call(event)
 
 
-class Waiting:
+class EventQueue:
     """Events that wait for one listener, in order; safe to use from two threads."""
 
     def __init__(self) -> None:

@@ -19,8 +19,8 @@ from wakeful.kernel.rules.ledger import (
     UNACCOUNTED,
     Account,
     Counted,
-    Fate,
     Listed,
+    SlotDisposition,
     SlotRun,
     Sums,
     due_slots,
@@ -31,7 +31,7 @@ from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.trigger_history import TriggerHistory
 from wakeful.kernel.views.readiness import waits_as
 from wakeful.store.records import RunRow
-from wakeful.store.stretches import KEPT_FROM, Block, PastTrigger, Span, Stretch
+from wakeful.store.stretches import KEPT_FROM, Block, PastTrigger, SlotSpan, Stretch
 from wakeful.triggers.durations import interval_ms
 from wakeful.triggers.moments import from_ms, iso, read_moment, to_ms
 
@@ -109,7 +109,7 @@ def read_since(given: str | timedelta | datetime, now: int) -> int:
 
 def ledger_of_all(tx: Transaction, since: int, hidden: Sequence[str] = (), owned: Owned | None = None) -> Ledger:
     """All jobs, or an owner's, except removed ones and hidden kinds, as of one moment."""
-    steps = _steps(Span(max(since, kept_from(tx)), tx.now), hidden, owned)
+    steps = _steps(SlotSpan(max(since, kept_from(tx)), tx.now), hidden, owned)
     step = next(steps)
     while True:
         try:
@@ -125,7 +125,7 @@ async def ledger_in_steps(
 
     Each job is as it is when it is looked at; slots are those up to when this began.
     """
-    span = await store.read(lambda tx: Span(max(since(tx.now), kept_from(tx)), tx.now))
+    span = await store.read(lambda tx: SlotSpan(max(since(tx.now), kept_from(tx)), tx.now))
     steps = _steps(span, hidden, owned)
     step = next(steps)
     while True:
@@ -146,7 +146,7 @@ class _Part(NamedTuple):
 
 
 def _steps(
-    span: Span, hidden: Sequence[str], owned: Owned | None
+    span: SlotSpan, hidden: Sequence[str], owned: Owned | None
 ) -> Generator[Callable[[Transaction], _Part], _Part, Ledger]:
     """What to look at, step by step, each time for no more than so many jobs or slots; the ledger in the end."""
     sums: dict[str, Sums] = defaultdict(Counter)
@@ -169,7 +169,7 @@ def _add(sums: dict[str, Sums], part: _Part) -> None:
         sums[name].update(counted)
 
 
-def _count_jobs(tx: Transaction, span: Span, after: int, hidden: Sequence[str], owned: Owned | None) -> _Part:
+def _count_jobs(tx: Transaction, span: SlotSpan, after: int, hidden: Sequence[str], owned: Owned | None) -> _Part:
     """The next jobs, by counting: a few queries."""
     placed, following = tx.slots.next_jobs(after, STEP, hidden, owned)
     jobs = [one for one in placed if is_timed(one.trigger)]
@@ -192,7 +192,7 @@ def _count_jobs(tx: Transaction, span: Span, after: int, hidden: Sequence[str], 
     return _Part(sums, closer, following)
 
 
-def _look_at_slots(tx: Transaction, span: Span, job_ids: Sequence[int]) -> _Part:
+def _look_at_slots(tx: Transaction, span: SlotSpan, job_ids: Sequence[int]) -> _Part:
     """These jobs, slot by slot: a few queries."""
     found, states = tx.jobs.definitions(job_ids), tx.jobs.states(job_ids)
     pairs = [(found[job_id], states[job_id]) for job_id in job_ids if job_id in found and job_id in states]
@@ -214,7 +214,7 @@ def is_timed(trigger: str) -> bool:
 
 def ledger_of_job(tx: Transaction, job: JobDef, state: JobState, since: int) -> Ledger:
     """One job, slot by slot."""
-    account = account_of(tx, job, state, Span(max(since, kept_from(tx)), tx.now))
+    account = account_of(tx, job, state, SlotSpan(max(since, kept_from(tx)), tx.now))
     tally = tally_of(listed_of(tx, account).sums())
     return Ledger(from_ms(account.span.after), from_ms(account.span.until), tally, {job.name: tally})
 
@@ -224,12 +224,12 @@ def kept_from(tx: Transaction) -> int:
     return int(tx.facts.get(KEPT_FROM) or 0)
 
 
-def account_of(tx: Transaction, job: JobDef, state: JobState, span: Span) -> Account:
+def account_of(tx: Transaction, job: JobDef, state: JobState, span: SlotSpan) -> Account:
     """What is known of a job's slots in a span; that of a removed one ends with it."""
     return _accounts_of(tx, [(job, state)], span)[0]
 
 
-def _accounts_of(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]], span: Span) -> list[Account]:
+def _accounts_of(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]], span: SlotSpan) -> list[Account]:
     """The same of several jobs."""
     past = tx.stretches.past_triggers_of([job.id for job, _ in pairs])
     waits, due_as = waits_as(tx, [state for _, state in pairs]), _due_as(tx)
@@ -267,12 +267,12 @@ def tally_of(sums: Sums) -> Tally:
             reasons[fate.what][fate.why] = count
     return Tally(
         sums.total() - sums[NOT_DUE],
-        sums[Fate("ran")],
+        sums[SlotDisposition("ran")],
         sums[RUNNING],
         reasons["waiting"],
         reasons["passed_over"],
-        sums[Fate("merged")],
-        sums[Fate("missing")],
+        sums[SlotDisposition("merged")],
+        sums[SlotDisposition("missing")],
         sums[UNACCOUNTED],
     )
 
@@ -280,7 +280,7 @@ def tally_of(sums: Sums) -> Tally:
 class _Counts:
     """What the store counts of some jobs in a span, asked once."""
 
-    def __init__(self, tx: Transaction, span: Span, block: Block, states: Sequence[JobState]) -> None:
+    def __init__(self, tx: Transaction, span: SlotSpan, block: Block, states: Sequence[JobState]) -> None:
         self._now = tx.now
         self._waits, self._due_as = waits_as(tx, states), _due_as(tx)
         self._span = span

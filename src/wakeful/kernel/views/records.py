@@ -67,7 +67,7 @@ class Token(NamedTuple):
         return _plain(self._asdict())
 
 
-def alert_views(tx: Transaction, rows: Sequence[records.Alert]) -> list[Alert]:
+def alert_views(tx: Transaction, rows: Sequence[records.AlertRow]) -> list[Alert]:
     """Alerts as users see them."""
     jobs = tx.jobs.definitions(sorted({row.job_id for row in rows if row.job_id is not None}))
     names = {number: job.name for number, job in jobs.items() if job.removed_at is None}
@@ -90,7 +90,7 @@ def alert_views(tx: Transaction, rows: Sequence[records.Alert]) -> list[Alert]:
     ]
 
 
-def token_view(row: records.Token) -> Token:
+def token_view(row: records.TokenRow) -> Token:
     """A token as users see it."""
     return Token(row.name, row.role, from_ms(row.created_at), _moment(row.revoked_at), _moment(row.last_used_at))
 

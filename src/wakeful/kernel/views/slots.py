@@ -7,13 +7,21 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.errors import SlotNotFound
 from wakeful.kernel.model.run import run_views
-from wakeful.kernel.rules.ledger import NOT_DUE, UNACCOUNTED, Account, Fate, fate_of, fate_of_runs, open_parts
+from wakeful.kernel.rules.ledger import (
+    NOT_DUE,
+    UNACCOUNTED,
+    Account,
+    SlotDisposition,
+    fate_of,
+    fate_of_runs,
+    open_parts,
+)
 from wakeful.kernel.rules.passing import has_grid
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.trigger_history import has_slot
 from wakeful.kernel.views.ledger import account_of, kept_from, slot_run
 from wakeful.kernel.views.reasons import REASONS
-from wakeful.store.stretches import RAN, Span
+from wakeful.store.stretches import RAN, SlotSpan
 from wakeful.triggers.moments import from_ms, iso, to_ms
 
 if TYPE_CHECKING:
@@ -65,8 +73,8 @@ class Slot(NamedTuple):
 
 def find_slot(tx: Transaction, job: JobDef, state: JobState, slot: int) -> Slot:
     """What became of that slot; SlotNotFound where the job has none there."""
-    account = account_of(tx, job, state, Span(slot - 1, tx.now))
-    rows = tx.slots.runs(job.id, Span(slot - 1, slot))
+    account = account_of(tx, job, state, SlotSpan(slot - 1, tx.now))
+    rows = tx.slots.runs(job.id, SlotSpan(slot - 1, slot))
     runs = run_views(tx, rows)
     kept = _without_run(tx, account, slot) if not rows or rows[0].attempt > 1 else None
     fate = fate_of_runs([slot_run(run) for run in rows], kept) if rows else kept
@@ -84,7 +92,7 @@ def find_slot(tx: Transaction, job: JobDef, state: JobState, slot: int) -> Slot:
     )
 
 
-def _without_run(tx: Transaction, account: Account, slot: int) -> Fate | None:
+def _without_run(tx: Transaction, account: Account, slot: int) -> SlotDisposition | None:
     """What became of a slot that has no run on record; None where it is no slot of the job."""
     found = [
         item for item in tx.stretches.covering(account.state.job_id, slot) if has_slot(item, slot, account.history)
@@ -99,7 +107,7 @@ def _without_run(tx: Transaction, account: Account, slot: int) -> Fate | None:
     if kept is not None:
         return kept
     if slot > account.now and (is_slot or slot == account.state.slot):
-        return Fate("ahead")
+        return SlotDisposition("ahead")
     return UNACCOUNTED if is_slot else None
 
 
@@ -121,7 +129,7 @@ def _unknown(tx: Transaction, job: JobDef, account: Account, slot: int) -> SlotN
     return SlotNotFound(message)
 
 
-def _sentence(name: str, slot: int, fate: Fate, runs: list[Run], merged: int | None) -> str:
+def _sentence(name: str, slot: int, fate: SlotDisposition, runs: list[Run], merged: int | None) -> str:
     what, why = fate
     which = f"The slot {iso(slot)} of {name}"
     if what == "ran" and runs:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from wakeful.kernel.engine.ending import Ending
 from wakeful.kernel.engine.lines import Claimed
-from wakeful.kernel.model.measures import Histogram, Measure, Spending, single
+from wakeful.kernel.model.measures import Histogram, Measure, RunCost, single
 
 if TYPE_CHECKING:
     from wakeful.store.records import EventGroup
@@ -25,7 +25,7 @@ MOST_AGENTS = 500
 OTHERS = "others"
 
 
-class Tally:
+class CommitCounter:
     """Counts what transactions of this process commit; belongs to the event loop."""
 
     def __init__(self, kinds: Collection[str], hidden: Collection[str], per_job: int = 0) -> None:
@@ -49,7 +49,7 @@ class Tally:
                     self._end(what)
                 elif isinstance(what, Claimed):
                     self._start(what)
-                elif isinstance(what, Spending):
+                elif isinstance(what, RunCost):
                     self._spend(what)
 
     def _start(self, claimed: Claimed) -> None:
@@ -84,7 +84,7 @@ class Tally:
         if took is not None:
             self._last_duration[job,] = max(0.0, took)
 
-    def _spend(self, spending: Spending) -> None:
+    def _spend(self, spending: RunCost) -> None:
         known = (spending.agent,) in self._cost or len(self._cost) < MOST_AGENTS
         self._cost[(spending.agent if known else OTHERS),] += spending.cost  # type: ignore[assignment]
 

@@ -12,7 +12,7 @@ from wakeful.kernel.model.run import GIVEN_UP, UNSENT
 from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.lately import FEWEST, HABIT, PRUNED, RECENT, fails_often, pruned_since
 from wakeful.kernel.rules.outcome import APPROVAL
-from wakeful.kernel.rules.verdict import Facts, Failing, Line, Unsteady
+from wakeful.kernel.rules.verdict import Failing, Line, Unsteady, VerdictInput
 from wakeful.kernel.views.audit import found_slots
 from wakeful.store.troubles import Troubles
 from wakeful.triggers.moments import from_ms, to_ms
@@ -30,14 +30,14 @@ LOOKED_AT = 1_000  # failures of late, to find jobs that fail more often than th
 LATELY_MS = 7 * 86_400_000
 
 
-def standing(tx: Transaction, zone: str, seen: Seen, silence_ms: int, hidden: Sequence[str] = ()) -> Facts:
+def standing(tx: Transaction, zone: str, seen: Seen, silence_ms: int, hidden: Sequence[str] = ()) -> VerdictInput:
     """As the store is now, without jobs and runs of hidden kinds."""
     runs = tx.runs.open_counts(hidden)
     unseen, seen_alerts = tx.alerts.count_awaited(but=APPROVAL)  # a question is counted as the run that asks
     due_since = tx.jobs.oldest_alarm()
     hold = hold_of(tx.nodes.held())
     newest = tx.alerts.newest_awaited(but=APPROVAL) if unseen else None
-    facts = Facts(
+    facts = VerdictInput(
         now=tx.now,
         served=_is_served(tx, seen),
         silence_ms=silence_ms,
@@ -56,7 +56,7 @@ def standing(tx: Transaction, zone: str, seen: Seen, silence_ms: int, hidden: Se
     return _with_life(tx, seen, _with_failures(tx, zone, hidden, facts))
 
 
-def _with_failures(tx: Transaction, zone: str, hidden: Sequence[str], facts: Facts) -> Facts:
+def _with_failures(tx: Transaction, zone: str, hidden: Sequence[str], facts: VerdictInput) -> VerdictInput:
     """What ran today, what failed and has not succeeded since, and what did not arrive."""
     today, week = midnight(tx.now, zone), ids.first_id_at(max(0, tx.now - LATELY_MS))
     troubles = tx.of(Troubles)
@@ -93,7 +93,7 @@ def _is_served(tx: Transaction, seen: Seen) -> bool:
     return is_served(tx, seen) and not (holder is not None and str(holder.get("node", "")).startswith(LONE_RUN))
 
 
-def _with_life(tx: Transaction, seen: Seen, facts: Facts) -> Facts:
+def _with_life(tx: Transaction, seen: Seen, facts: VerdictInput) -> VerdictInput:
     """When a server was last seen alive, and whether any live one can start something."""
     said = int(tx.facts.of(["alive_at"]).get("alive_at", "0"))
     if tx.exclusive:

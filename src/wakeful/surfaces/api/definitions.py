@@ -18,7 +18,7 @@ from wakeful.kernel.actions.drafts import NewJob
 from wakeful.kernel.rules import option_fields
 from wakeful.kernel.rules import options as kernel_options
 from wakeful.routing.json_schema import WHEN
-from wakeful.routing.models import Written
+from wakeful.routing.models import JobFields
 from wakeful.routing.problems import ApiError
 from wakeful.triggers import Trigger
 from wakeful.triggers.fields import trigger_as_written
@@ -27,7 +27,7 @@ OPTIONS = tuple(field.name for field in option_fields.OPTIONS)
 NOT_FOR_CALLERS = frozenset(field.name for field in option_fields.INTERNAL)
 
 
-def new_job(written: Written, name: str) -> NewJob:
+def new_job(written: JobFields, name: str) -> NewJob:
     """The whole job; what was not said is at its default."""
     trigger = read_trigger(written)
     if trigger is None:
@@ -37,7 +37,7 @@ def new_job(written: Written, name: str) -> NewJob:
     return NewJob(name, trigger, kind=kind or "job", payload=payload, owner=written.owner, **options)
 
 
-def changes(written: Written) -> dict[str, Any]:
+def changes(written: JobFields) -> dict[str, Any]:
     """Only the given fields, as `update_job` takes them."""
     said = written.model_fields_set
     found: dict[str, Any] = {name: getattr(written, name) for name in ("name", "kind", "enabled") if name in said}
@@ -55,7 +55,7 @@ def changes(written: Written) -> dict[str, Any]:
     return {**found, **read_options(written)}
 
 
-def read_trigger(written: Written) -> Trigger | None:
+def read_trigger(written: JobFields) -> Trigger | None:
     """The trigger from either place; None if none was given."""
     data = {name: value for name in WHEN if (value := getattr(written, name)) is not None}
     if written.trigger is not None:
@@ -66,7 +66,7 @@ def read_trigger(written: Written) -> Trigger | None:
     return trigger_as_written(data) if data else None
 
 
-def read_options(written: Written) -> dict[str, Any]:
+def read_options(written: JobFields) -> dict[str, Any]:
     """Every given option; one beside the other fields takes precedence over a nested one."""
     nested = {key: value for key, value in (written.options or {}).items() if key not in NOT_FOR_CALLERS}
     flat = {name: getattr(written, name) for name in OPTIONS if name in written.model_fields_set}
@@ -74,7 +74,7 @@ def read_options(written: Written) -> dict[str, Any]:
     return {**nested, **flat}
 
 
-def _work(written: Written) -> tuple[str | None, Any]:
+def _work(written: JobFields) -> tuple[str | None, Any]:
     """What kind of work with what payload."""
     if written.command is None:
         return written.kind, written.payload

@@ -13,7 +13,7 @@ from wakeful.kernel.model.job import Job
 from wakeful.kernel.model.run import Run
 from wakeful.routing.addresses import AS_SENT, JobRef
 from wakeful.routing.auth import Allowed, Anyone, Caller, Editor
-from wakeful.routing.idempotency import Answer, Key, answer, respond, undoable
+from wakeful.routing.idempotency import Key, StoredAnswer, answer, respond, undoable
 from wakeful.routing.models import (
     Explained,
     JobCreate,
@@ -44,7 +44,7 @@ _ETAG = {"ETag": {"description": "the job's revision, in quotes", "schema": {"ty
 _LOCATION = {"Location": {"description": "where it is", "schema": {"type": "string"}}}
 
 
-def _render(job: Job, caller: Caller, scheduler: Scheduler, status: int = 200) -> Answer:
+def _render(job: Job, caller: Caller, scheduler: Scheduler, status: int = 200) -> StoredAnswer:
     headers = {"ETag": etag(job.revision)}
     if status == 201:
         headers["Location"] = f"/api/jobs/{job.id}"
@@ -168,7 +168,7 @@ def _meant(many: ManyJobs, hidden: tuple[str, ...]) -> JobSelection:
     return JobSelection(wanted=wanted)
 
 
-def _render_many(done: BulkResult) -> Answer:
+def _render_many(done: BulkResult) -> StoredAnswer:
     body = {
         "count": len(done.changed), "names": done.changed, "unchanged": done.unchanged, "refused": done.refused,
     }  # fmt: skip
@@ -274,7 +274,7 @@ async def run_job(
 ) -> Response:
     payload: Any = given.payload if given is not None else None
 
-    def render(run: Run) -> Answer:
+    def render(run: Run) -> StoredAnswer:
         return answer(202, run_shape(run), Location=f"/api/runs/{run.id}")
 
     return await key.do(lambda once: scheduler.server_side.run_job(ref, payload, rights, once), render)

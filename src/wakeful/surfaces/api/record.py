@@ -16,7 +16,7 @@ from wakeful.kernel.rules.holding import Hold
 from wakeful.kernel.views.ledger import read_since
 from wakeful.routing.addresses import JobRef
 from wakeful.routing.auth import Allowed, Anyone, Editor, Viewer
-from wakeful.routing.idempotency import Answer, answer, respond, undoable
+from wakeful.routing.idempotency import StoredAnswer, answer, respond, undoable
 from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, cursor_of, read_id_cursor
 from wakeful.routing.problems import answers
 from wakeful.routing.wiring import Sched
@@ -112,7 +112,7 @@ async def release_all(scheduler: Sched, _: Editor, rights: Allowed) -> Response:
     return respond(_held(done.hold, done.action))
 
 
-def _held(hold: Hold | None, action: str | None = None) -> Answer:
+def _held(hold: Hold | None, action: str | None = None) -> StoredAnswer:
     about = hold.to_dict() if hold is not None else {"since": None, "by": None, "note": None, "messages": False}
     return answer(200, {"held": hold is not None, **about}, **undoable(action))
 

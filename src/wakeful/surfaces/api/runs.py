@@ -16,7 +16,7 @@ from wakeful.kernel.model.run import Run
 from wakeful.kernel.rules.outcome import APPROVAL
 from wakeful.routing.addresses import JobRef
 from wakeful.routing.auth import Allowed, Anyone, Caller, Editor, Gate, Operator, address_of, anyone, callback_token_in
-from wakeful.routing.idempotency import Answer, Key, answer, respond
+from wakeful.routing.idempotency import Key, StoredAnswer, answer, respond
 from wakeful.routing.models import Completed, Completion, Explained, Noted, Outcome, RunDetail, RunOut, RunStatus
 from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, cursor_of, id_number, page, page_answer, read_id_cursor
 from wakeful.routing.problems import ApiError, answers
@@ -241,7 +241,7 @@ async def reject_run(
     return await _shown(scheduler, await scheduler.server_side.reject_run(run_id, note, rights), caller)
 
 
-def _goes_on(run: Run) -> Answer:
+def _goes_on(run: Run) -> StoredAnswer:
     return answer(202, run_shape(run), Location=f"/api/runs/{run.id}")
 
 

@@ -16,7 +16,7 @@ from wakeful.console.tables import Cell, Json, print_facts, print_json, print_se
 from wakeful.domains.agents.budgets.spending import fleet_today
 from wakeful.kernel.rules.holding import hold_of
 from wakeful.kernel.rules.parking import HOLD
-from wakeful.kernel.rules.verdict import Facts, judge
+from wakeful.kernel.rules.verdict import VerdictInput, judge
 from wakeful.surfaces.cli.app import SERVER, app
 from wakeful.surfaces.cli.nodes import serving
 from wakeful.surfaces.cli.times import next_starts
@@ -48,7 +48,7 @@ def status(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
     """Say whether all is well. Show the server, jobs, next starts and open alerts."""
     place = chosen(ctx, db)
     glance = read(place, _look, NOTHING)
-    verdict = glance.verdict or judge(Facts(now_ms(), served=False))
+    verdict = glance.verdict or judge(VerdictInput(now_ms(), served=False))
     if as_json:
         print_json(
             {"store": str(place), "exists": glance is not NOTHING, "verdict": verdict.to_dict(), **_as_data(glance)}

@@ -31,7 +31,7 @@ from wakeful.errors import InvalidSetting, SchedulerShutdownError, StoreLocked
 from wakeful.surfaces.cli.app import SERVER, app
 from wakeful.surfaces.cli.linking import new_link
 from wakeful.surfaces.cli.serve_log import ServeLog, on_signals
-from wakeful.threads import Room
+from wakeful.threads import LimitedThreadPool
 from wakeful.triggers import parse_interval
 
 if TYPE_CHECKING:
@@ -235,7 +235,7 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConf
     _refuse_second(scheduler)
     _trace(scheduler, known)
     # What handlers and libraries give to threads of the loop is not waited for at the end either.
-    asyncio.get_running_loop().set_default_executor(Room("the event loop", LOOP_THREADS))
+    asyncio.get_running_loop().set_default_executor(LimitedThreadPool("the event loop", LOOP_THREADS))
     stop = asyncio.Event()
     with contextlib.closing(bind(settings.host, settings.port)) as bound:
         settings = dataclasses.replace(settings, port=bound.getsockname()[1])

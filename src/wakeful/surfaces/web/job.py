@@ -16,7 +16,7 @@ from wakeful.kernel.views.history import stats
 from wakeful.routing.rendering import job_shape
 from wakeful.store.interface import Transaction
 from wakeful.store.runs import RunFilter
-from wakeful.store.stretches import Span, Stretch
+from wakeful.store.stretches import SlotSpan, Stretch
 from wakeful.surfaces.web.drawings.bars import durations, ledger_bar
 from wakeful.surfaces.web.marks import look_of_job, look_of_run
 from wakeful.surfaces.web.more import about
@@ -194,7 +194,7 @@ async def history(asked: PageRequest) -> dict[str, Any]:
     runs = await _runs(asked, job.id, RUNS_SHOWN)
     number, until = ids.number_of("job", job.id) or 0, asked.times.now
     first = min((to_ms(run.due_at) for run in runs), default=until - DAY_MS)
-    passed = await asked.scheduler.read(lambda tx: tx.stretches.within(number, Span(first - 1, until)))
+    passed = await asked.scheduler.read(lambda tx: tx.stretches.within(number, SlotSpan(first - 1, until)))
     items: list[tuple[int, Any]] = [(to_ms(run.due_at), (run, look_of_run(run), took(run), late(run))) for run in runs]
     items += [(one.last_slot, pass_of(one)) for one in passed if fate_of(one.fate).what in PASSED]
     items.sort(key=lambda item: -item[0])

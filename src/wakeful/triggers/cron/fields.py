@@ -24,7 +24,7 @@ SHORTHANDS = {
 _LONGEST = 1024
 
 
-class Field(NamedTuple):
+class CronField(NamedTuple):
     """One field's name and what may stand in it."""
 
     name: str
@@ -41,12 +41,12 @@ class Field(NamedTuple):
         return str(low) if low == high else f"{low}-{high}"
 
 
-SECOND = Field("second", 0, 59)
-MINUTE = Field("minute", 0, 59)
-HOUR = Field("hour", 0, 23)
-DAY_OF_MONTH = Field("day of month", 1, 31)
-MONTH = Field("month", 1, 12, ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"))
-DAY_OF_WEEK = Field("day of week", 0, 6, ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"))
+SECOND = CronField("second", 0, 59)
+MINUTE = CronField("minute", 0, 59)
+HOUR = CronField("hour", 0, 23)
+DAY_OF_MONTH = CronField("day of month", 1, 31)
+MONTH = CronField("month", 1, 12, ("JAN", "FEB", "MAR", "APR", "MAY", "JUN", "JUL", "AUG", "SEP", "OCT", "NOV", "DEC"))
+DAY_OF_WEEK = CronField("day of week", 0, 6, ("SUN", "MON", "TUE", "WED", "THU", "FRI", "SAT"))
 
 
 class Fields(NamedTuple):
@@ -84,7 +84,7 @@ def members(bits: int) -> tuple[int, ...]:
 
 
 class _Wrong(Exception):
-    def __init__(self, field: Field, part: str, reason: str) -> None:
+    def __init__(self, field: CronField, part: str, reason: str) -> None:
         self.field, self.part, self.reason = field, part[:40], reason
 
 
@@ -129,14 +129,14 @@ def _shorthand(text: str) -> str:
     raise InvalidTrigger(f'Unknown cron shorthand "{text[:40]}": use one of {", ".join(SHORTHANDS)}.', "expression")
 
 
-def _bits(token: str, field: Field) -> int:
+def _bits(token: str, field: CronField) -> int:
     bits = 0
     for part in token.split(","):
         bits |= _part_bits(part, field)
     return bits
 
 
-def _part_bits(part: str, field: Field) -> int:
+def _part_bits(part: str, field: CronField) -> int:
     """The bits of `*`, `a`, `a-b`, and each of them with `/step` (`a/step` runs to the end of the field)."""
     if part == "*":
         return (2 << field.high) - (1 << field.low)
@@ -156,7 +156,7 @@ def _part_bits(part: str, field: Field) -> int:
     return bits
 
 
-def _value(text: str, field: Field, part: str, low: int | None = None) -> int:
+def _value(text: str, field: CronField, part: str, low: int | None = None) -> int:
     """A number or name. Sunday is 0 and 7; as the end of a range (after `low`) its name means 7."""
     if text in field.names:
         value = field.low + field.names.index(text)
@@ -171,12 +171,12 @@ def _value(text: str, field: Field, part: str, low: int | None = None) -> int:
     raise _Wrong(field, part, f"is not understood: use {_choices(field)}")
 
 
-def _choices(field: Field) -> str:
+def _choices(field: CronField) -> str:
     names = f" or {field.names[0]} to {field.names[-1]}" if field.names else ""
     return f"{field.low} to {field.end}{names}"
 
 
-def _step(text: str, low: int, high: int, field: Field, part: str) -> int:
+def _step(text: str, low: int, high: int, field: CronField, part: str) -> int:
     if not (text.isascii() and text.isdigit()):
         raise _Wrong(field, part, "has a step that is no whole number: write for example */5")
     step = int(text) if len(text) <= 4 else 10_000
@@ -188,7 +188,7 @@ def _step(text: str, low: int, high: int, field: Field, part: str) -> int:
     return step
 
 
-def _unwrapped(low: int, high: int, step: int, field: Field) -> str:
+def _unwrapped(low: int, high: int, step: int, field: CronField) -> str:
     """How to write a range that runs past the end of its field."""
     size = field.high - field.low + 1
     if step > 1:

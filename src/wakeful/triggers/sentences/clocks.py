@@ -22,7 +22,7 @@ _OCLOCK = ("o'clock", "oclock", "o\u2019clock")
 _HALVES = {"am": "am", "a.m": "am", "a.m.": "am", "pm": "pm", "p.m": "pm", "p.m.": "pm"}
 
 
-class Part(NamedTuple):
+class PartOfDay(NamedTuple):
     """A part of the day: the bare hours that are in its second half, as 6 in the evening is 18:00; and its hours."""
 
     later: range
@@ -32,14 +32,14 @@ class Part(NamedTuple):
 
 
 PARTS = {
-    "morning": Part(range(0), range(12), name="in the morning"),
-    "afternoon": Part(range(1, 8), range(12, 20), name="in the afternoon"),
-    "evening": Part(range(4, 12), range(16, 24), name="in the evening"),
-    "night": Part(range(6, 12), range(18, 24), range(7), name="at night"),
+    "morning": PartOfDay(range(0), range(12), name="in the morning"),
+    "afternoon": PartOfDay(range(1, 8), range(12, 20), name="in the afternoon"),
+    "evening": PartOfDay(range(4, 12), range(16, 24), name="in the evening"),
+    "night": PartOfDay(range(6, 12), range(18, 24), range(7), name="at night"),
 }
 
 
-class Clock(NamedTuple):
+class TimeOfDay(NamedTuple):
     """A time of day; `half`: whether am or pm was said with it."""
 
     ms: int
@@ -63,21 +63,21 @@ def any_clock(text: Text, index: int) -> tuple[int, int] | None:
     return within(text, value, end) or (value, end)
 
 
-def clocks(text: Text, index: int) -> tuple[list[Clock], int] | None:
+def clocks(text: Text, index: int) -> tuple[list[TimeOfDay], int] | None:
     """Times of day, several where they are listed: `9 and 17:00`."""
     return _listed(text, index, any_clock(text, index))
 
 
-def plain_clocks(text: Text, index: int) -> tuple[list[Clock], int] | None:
+def plain_clocks(text: Text, index: int) -> tuple[list[TimeOfDay], int] | None:
     """Times of day without "at" before them."""
     return _listed(text, index, clock(text, index))
 
 
-def _listed(text: Text, index: int, found: tuple[int, int] | None) -> tuple[list[Clock], int] | None:
-    values: list[Clock] = []
+def _listed(text: Text, index: int, found: tuple[int, int] | None) -> tuple[list[TimeOfDay], int] | None:
+    values: list[TimeOfDay] = []
     while found is not None:
         end = found[1]
-        values.append(Clock(found[0], says_half(text, index, end)))
+        values.append(TimeOfDay(found[0], says_half(text, index, end)))
         index = separator(text, end)
         if index == end or len(values) > 1_440:
             break
@@ -119,7 +119,7 @@ def within(text: Text, value: int, end: int) -> tuple[int, int] | None:
     part = text.word(end + here - 1) if here == 2 else text.word(end + 2)
     if not here or part not in PARTS:
         return None
-    return in_part(Clock(value), part), end + here
+    return in_part(TimeOfDay(value), part), end + here
 
 
 def says_half(text: Text, index: int, end: int) -> bool:
@@ -127,7 +127,7 @@ def says_half(text: Text, index: int, end: int) -> bool:
     return any(word in _HALVES or word.endswith(("am", "pm")) for word in text.words[index:end])
 
 
-def in_part(said: Clock, part: str) -> int:
+def in_part(said: TimeOfDay, part: str) -> int:
     """A time of a part of the day: 6:30 in the evening is 18:30, and 12 at night is 00:00."""
     value, of_day = said.ms, PARTS[part]
     if not said.half and value // HOUR in of_day.later:

@@ -16,7 +16,7 @@ from wakeful.triggers.moments import FIRST_SECOND, LAST_MS, from_ms
 from wakeful.triggers.once import Once
 from wakeful.triggers.ping import Ping
 from wakeful.triggers.sentences.expressions import clock_text, expression, refused
-from wakeful.triggers.sentences.times import OUT_OF_REACH, Moment, settled
+from wakeful.triggers.sentences.times import OUT_OF_REACH, TimeExpression, settled
 from wakeful.triggers.zones import settled_zone, system_zone
 
 _EXTERNAL: dict[str, type[Trigger]] = {"webhook": Webhook, "chat": Chat, "manual": Manual}
@@ -36,7 +36,7 @@ class Present:
         self.zone = settled_zone(own, system_zone()) if own else zone
         self.used = False  # whether the default zone decided which moment is meant
 
-    def settled(self, said: Moment) -> datetime:
+    def settled(self, said: TimeExpression) -> datetime:
         ms = settled(said, self.now, self.zone)
         self.used = self.used or said.on_the_wall
         if not FIRST_SECOND * 1000 <= ms < LAST_MS:
@@ -88,13 +88,13 @@ def _timed(rhythm: frozenset[str], parts: Mapping[str, Any], present: Present, o
     return Cron(expression(parts), **_zoned(options, parts, present))
 
 
-def _single(parts: Mapping[str, Any]) -> Moment:
+def _single(parts: Mapping[str, Any]) -> TimeExpression:
     if "once" in parts:
-        once: Moment = parts["once"]
+        once: TimeExpression = parts["once"]
         return once
     if len(parts["clocks"]) > 1:
         raise refused("has several times of no day: say every day, or which days.")
-    return Moment(clock=parts["clocks"][0].ms)
+    return TimeExpression(clock=parts["clocks"][0].ms)
 
 
 def _counted(parts: Mapping[str, Any]) -> str:

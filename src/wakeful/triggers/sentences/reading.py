@@ -18,7 +18,7 @@ from wakeful.triggers.sentences.near import nearest
 from wakeful.triggers.sentences.phrases import phrases
 from wakeful.triggers.sentences.places import place, refuse_place
 from wakeful.triggers.sentences.text import Text
-from wakeful.triggers.sentences.times import OUT_OF_REACH, Moment, PresentNeededError, moment, settled
+from wakeful.triggers.sentences.times import OUT_OF_REACH, PresentNeededError, TimeExpression, moment, settled
 from wakeful.triggers.zones import settled_zone, system_zone
 
 LONGEST = 100_000
@@ -91,7 +91,7 @@ def is_on_the_wall(text: str) -> bool:
     return said.on_the_wall and own is None
 
 
-def _time(text: str) -> tuple[Moment, str | None]:
+def _time(text: str) -> tuple[TimeExpression, str | None]:
     """The moment as it is said, and the zone that is said with it."""
     words = Text(" ".join(text.split())[:_LONGEST_TIME])
     found = moment(words, 0)

@@ -14,7 +14,7 @@ from wakeful.errors import InvalidTrigger
 from wakeful.triggers.moments import from_ms, to_ms, zone_text
 from wakeful.triggers.sentences.amounts import span
 from wakeful.triggers.sentences.calendar import iso_date, month_day, single_weekday
-from wakeful.triggers.sentences.clocks import DAY_MS, HOUR, PARTS, Clock, any_clock, clock, in_part, says_half
+from wakeful.triggers.sentences.clocks import DAY_MS, HOUR, PARTS, TimeOfDay, any_clock, clock, in_part, says_half
 from wakeful.triggers.sentences.text import Text
 from wakeful.triggers.zones import place_named, zone
 
@@ -42,7 +42,7 @@ class Day(NamedTuple):
     part: str = ""  # the part of the day that a bare hour is in
 
 
-class Moment(NamedTuple):
+class TimeExpression(NamedTuple):
     """A moment as it was said."""
 
     exact: int | None = None  # milliseconds since 1970
@@ -58,7 +58,7 @@ class Moment(NamedTuple):
         return self.exact is None and self.ahead is None and self.utc is None and not _fixed_offset(self.label)
 
 
-def moment(text: Text, index: int) -> tuple[Moment, int] | None:
+def moment(text: Text, index: int) -> tuple[TimeExpression, int] | None:
     """A moment; a time of day alone is the next one."""
     found = dated_moment(text, index)
     if found:
@@ -67,15 +67,15 @@ def moment(text: Text, index: int) -> tuple[Moment, int] | None:
     return _labelled(text, None, at) if at else None
 
 
-def dated_moment(text: Text, index: int) -> tuple[Moment, int] | None:
+def dated_moment(text: Text, index: int) -> tuple[TimeExpression, int] | None:
     """A moment that is more than a time of day."""
     if text.word(index) == "now":
-        return Moment(ahead=0), index + 1
+        return TimeExpression(ahead=0), index + 1
     ahead = span(text, index + 1) if text.word(index) == "in" else span(text, index)
     if ahead and text.word(index) == "in":
         return _in(text, *ahead)
     if ahead and text.has(ahead[1], "from", "now"):
-        return Moment(ahead=ahead[0]), ahead[1] + 2
+        return TimeExpression(ahead=ahead[0]), ahead[1] + 2
     exact = _iso(text, index)
     if exact:
         return exact
@@ -85,7 +85,7 @@ def dated_moment(text: Text, index: int) -> tuple[Moment, int] | None:
     return _clock_first(text, index)
 
 
-def settled(said: Moment, now: int | None, zone_name: str | None) -> int:
+def settled(said: TimeExpression, now: int | None, zone_name: str | None) -> int:
     """The moment in milliseconds; InvalidTrigger where there is none."""
     try:
         return _settled(said, now, zone_name)
@@ -95,7 +95,7 @@ def settled(said: Moment, now: int | None, zone_name: str | None) -> int:
         raise InvalidTrigger(OUT_OF_REACH, "when") from None
 
 
-def _settled(said: Moment, now: int | None, zone_name: str | None) -> int:
+def _settled(said: TimeExpression, now: int | None, zone_name: str | None) -> int:
     if said.exact is not None:
         return said.exact
     if said.ahead is not None:
@@ -109,13 +109,13 @@ def _settled(said: Moment, now: int | None, zone_name: str | None) -> int:
     return _on_a_day(said, now, place)
 
 
-def _in(text: Text, ms: int, end: int) -> tuple[Moment, int]:
+def _in(text: Text, ms: int, end: int) -> tuple[TimeExpression, int]:
     """`in 20 minutes`; `in 3 days at 9` is a time of that day."""
     at = any_clock(text, end + 1) if text.word(end) == "at" and ms % DAY_MS == 0 else None
-    return (Moment(day=Day(ahead=ms // DAY_MS), clock=at[0]), at[1]) if at else (Moment(ahead=ms), end)
+    return (TimeExpression(day=Day(ahead=ms // DAY_MS), clock=at[0]), at[1]) if at else (TimeExpression(ahead=ms), end)
 
 
-def _iso(text: Text, index: int) -> tuple[Moment, int] | None:
+def _iso(text: Text, index: int) -> tuple[TimeExpression, int] | None:
     """ISO 8601 in one word or two."""
     found = iso_date(text, index)
     behind = index + 2 if found and text.word(index + 1) == "at" else index + 1
@@ -128,14 +128,14 @@ def _iso(text: Text, index: int) -> tuple[Moment, int] | None:
     return None
 
 
-def _read_iso(text: Text, written: str, end: int) -> tuple[Moment, int] | None:
+def _read_iso(text: Text, written: str, end: int) -> tuple[TimeExpression, int] | None:
     try:
         said = datetime.fromisoformat(written)
     except ValueError:
         return None
     if said.tzinfo is not None:
         try:
-            return Moment(exact=to_ms(said)), end
+            return TimeExpression(exact=to_ms(said)), end
         except OverflowError:
             return None
     since = (said.hour * 3_600 + said.minute * 60 + said.second) * 1_000 + said.microsecond // 1_000
@@ -177,7 +177,7 @@ def _named_date(text: Text, index: int) -> tuple[Day, int] | None:
         return None
 
 
-def _at_clock(text: Text, day: Day, end: int) -> tuple[Moment, int] | None:
+def _at_clock(text: Text, day: Day, end: int) -> tuple[TimeExpression, int] | None:
     """A day with its time; a date alone begins at midnight, any other day alone is no moment."""
     at = end + (text.word(end) == ",")
     part = text.word(at) if text.word(at) in PARTS else day.part
@@ -188,7 +188,7 @@ def _at_clock(text: Text, day: Day, end: int) -> tuple[Moment, int] | None:
         return _labelled(text, day, (0, end)) if day.date is not None else None
     if not part:
         return _labelled(text, day, found)
-    since = in_part(Clock(found[0], says_half(text, at, found[1])), part)
+    since = in_part(TimeOfDay(found[0], says_half(text, at, found[1])), part)
     past_midnight = DAY_MS if part == "night" and since < 12 * HOUR else 0
     said = _labelled(text, day, (since, found[1]))
     return (said[0]._replace(clock=since + past_midnight), said[1]) if said else None
@@ -197,7 +197,7 @@ def _at_clock(text: Text, day: Day, end: int) -> tuple[Moment, int] | None:
 _DURATIONS = ("minutes", "hours", "days", "seconds", "runs", "times")
 
 
-def _clock_first(text: Text, index: int) -> tuple[Moment, int] | None:
+def _clock_first(text: Text, index: int) -> tuple[TimeExpression, int] | None:
     """`at 9 tomorrow`, `6pm on friday`."""
     at = any_clock(text, index + 1) if text.word(index) == "at" else clock(text, index)
     day = _day(text, at[1]) if at else None
@@ -206,7 +206,7 @@ def _clock_first(text: Text, index: int) -> tuple[Moment, int] | None:
     return _labelled(text, day[0], (at[0], day[1]))
 
 
-def _labelled(text: Text, day: Day | None, at: tuple[int, int]) -> tuple[Moment, int] | None:
+def _labelled(text: Text, day: Day | None, at: tuple[int, int]) -> tuple[TimeExpression, int] | None:
     """With the abbreviation of the zone and the time in UTC that are printed behind it."""
     since, end = at
     if since >= DAY_MS:
@@ -214,7 +214,7 @@ def _labelled(text: Text, day: Day | None, at: tuple[int, int]) -> tuple[Moment,
     label = _label(text.raw[end]) if end < len(text) else ""
     end += bool(label)
     utc = _beside(text, end)
-    return Moment(day=day, clock=since, label=label, utc=utc and utc[0]), utc[1] if utc else end
+    return TimeExpression(day=day, clock=since, label=label, utc=utc and utc[0]), utc[1] if utc else end
 
 
 def _label(raw: str) -> str:
@@ -236,7 +236,7 @@ def _beside(text: Text, index: int) -> tuple[tuple[date | None, int], int] | Non
     return (day[0] if day else None, at[0]), at[1] + 2
 
 
-def _printed(said: Moment, zone_name: str | None) -> int:
+def _printed(said: TimeExpression, zone_name: str | None) -> int:
     """The moment of the UTC beside it, where the zone's clock then shows what is said."""
     own = said.day.date if said.day else None
     day, since = said.utc or (None, 0)
@@ -250,7 +250,7 @@ def _printed(said: Moment, zone_name: str | None) -> int:
     return ms
 
 
-def _on_a_day(said: Moment, now: int | None, place: tzinfo) -> int:
+def _on_a_day(said: TimeExpression, now: int | None, place: tzinfo) -> int:
     """The first of the days that may be meant, at the time."""
     day = said.day
     if day is not None and day.date is not None:
@@ -288,7 +288,7 @@ def _date(year: int, month: int, day: int) -> date | None:
         return None
 
 
-def _at(day: date, said: Moment, place: tzinfo) -> int:
+def _at(day: date, said: TimeExpression, place: tzinfo) -> int:
     """The moment at which clocks there show this; of two the first, unless an abbreviation says which."""
     naive = _wall(day, said.clock)
     folds = [naive.replace(tzinfo=place, fold=fold) for fold in (0, 1)]

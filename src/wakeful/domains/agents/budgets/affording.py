@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from wakeful.counting import counted
-from wakeful.domains.agents.budgets.rules import Caps, Limits, caps_of, in_millionths, money, next_day, own_budget
+from wakeful.domains.agents.budgets.rules import BudgetLimits, Caps, caps_of, in_millionths, money, next_day, own_budget
 from wakeful.domains.agents.naming import agent_of
 from wakeful.domains.agents.runners.spec import reports_cost
 from wakeful.triggers import Interval, Trigger, trigger_from_data
@@ -66,7 +66,7 @@ class Demand(NamedTuple):
     most: int = 0  # with those of a tool that reports what they cost
 
 
-def too_much(jobs: Iterable[Scheduled], limits: Limits, now: int) -> Iterator[tuple[str, str]]:
+def too_much(jobs: Iterable[Scheduled], limits: BudgetLimits, now: int) -> Iterator[tuple[str, str]]:
     """Budgets that the schedules alone exceed, and by how much: the place in the file, and a sentence."""
     runs, wholes = defaultdict[str, int](int), dict[str, Mapping[str, Any]]()
     for job in jobs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from wakeful.domains.agents.budgets.rules import Limits, written
+from wakeful.domains.agents.budgets.rules import BudgetLimits, written
 from wakeful.domains.agents.budgets.spending import DEFAULT, limits_of, store_limits
 from wakeful.kernel.domain import FileChanges
 
@@ -19,7 +19,7 @@ NAME = "limits"
 class FileLimits:
     """The budget of all agents as a file has it, and what is to be said about budgets of the file."""
 
-    def __init__(self, limits: Limits, notes: Sequence[str] = ()) -> None:
+    def __init__(self, limits: BudgetLimits, notes: Sequence[str] = ()) -> None:
         self._limits, self._notes = limits, tuple(notes)
 
     def plan(self, tx: Transaction | None) -> FileChanges:
@@ -37,5 +37,5 @@ class FileLimits:
         return changes
 
 
-def _shown(limits: Limits) -> dict[str, Any]:
+def _shown(limits: BudgetLimits) -> dict[str, Any]:
     return {**written(limits.caps), "default_runs_per_day": limits.each}

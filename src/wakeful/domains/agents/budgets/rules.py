@@ -66,7 +66,7 @@ class Charge(NamedTuple):
     basis: str = UNKNOWN
 
 
-class Limits(NamedTuple):
+class BudgetLimits(NamedTuple):
     """The budget of all agents together, and the zone of its days; `each`: the runs of one whose budget names none."""
 
     caps: Caps
@@ -82,7 +82,7 @@ def caps_of(written: Mapping[str, Any]) -> Caps:
     return Caps(written.get("runs_per_day"), in_millionths(written.get("cost_per_day")), written.get("tokens_per_day"))
 
 
-def own_budget(given: Mapping[str, Any] | None, limits: Limits) -> dict[str, Any]:
+def own_budget(given: Mapping[str, Any] | None, limits: BudgetLimits) -> dict[str, Any]:
     """An agent's budget as it applies: with the default where neither it nor the budget of all says how many runs."""
     default = {} if limits.each is None else {"runs_per_day": limits.each}
     return {key: value for key, value in {**default, **(given or {})}.items() if value is not None}
@@ -90,7 +90,7 @@ def own_budget(given: Mapping[str, Any] | None, limits: Limits) -> dict[str, Any
 
 def given_limits(
     runs_per_day: int | EllipsisType | None, cost_per_day: float | None, tokens_per_day: int | None, *, zone: str
-) -> Limits:
+) -> BudgetLimits:
     """The budget of all agents as it was given; `...`: nothing was said about runs. InvalidSetting names a mistake."""
     runs = None if runs_per_day is ... else runs_per_day
     said = {"runs_per_day": runs, "cost_per_day": cost_per_day, "tokens_per_day": tokens_per_day}
@@ -99,7 +99,7 @@ def given_limits(
         if value is not None and (amount(value, MOST_CAP) is None or not (in_money or isinstance(value, int))):
             kind = "an amount" if in_money else "a whole number"
             raise InvalidSetting(f"{name} is {kind} from 0 to {MOST_CAP:,}, or None for no limit, not {value!r:.40}.")
-    return Limits(caps_of(said), zone, RUNS_PER_DAY if runs_per_day is ... else None)
+    return BudgetLimits(caps_of(said), zone, RUNS_PER_DAY if runs_per_day is ... else None)
 
 
 def written(caps: Caps) -> dict[str, Any]:

@@ -16,9 +16,9 @@ from wakeful.domains.agents.budgets.rules import (
     RUNS_PER_DAY,
     UNKNOWN,
     Assumed,
+    BudgetLimits,
     Caps,
     Charge,
-    Limits,
     Spent,
     assumed,
     caps_of,
@@ -38,7 +38,7 @@ from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.naming import HEARTBEAT, wake_job
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
 from wakeful.kernel.hooks import Refused
-from wakeful.kernel.model.measures import Spending
+from wakeful.kernel.model.measures import RunCost
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.triggers.moments import spoken
 from wakeful.triggers.zones import place_named
@@ -62,22 +62,22 @@ BASES = {
     MEAN: f": it reported none, and that is the mean of the last {RECENT} that {{agent}} reported",
     UNKNOWN: ": it reported none, and there is no max_cost",
 }
-DEFAULT = Limits(Caps(cost=in_millionths(COST_PER_DAY)), "UTC", RUNS_PER_DAY)
+DEFAULT = BudgetLimits(Caps(cost=in_millionths(COST_PER_DAY)), "UTC", RUNS_PER_DAY)
 
 
 # -- the budget of all agents together --------------------------------------------------------------------------------
 
 
-def limits_of(tx: Transaction) -> Limits:
+def limits_of(tx: Transaction) -> BudgetLimits:
     """The budget of all agents together, as every process on this store knows it."""
     text = tx.facts.get(FACT)
     if text is None:
         return DEFAULT
     found: dict[str, Any] = json.loads(text)
-    return Limits(caps_of(found), found["timezone"], found.get("each"))
+    return BudgetLimits(caps_of(found), found["timezone"], found.get("each"))
 
 
-def store_limits(tx: Transaction, limits: Limits) -> bool:
+def store_limits(tx: Transaction, limits: BudgetLimits) -> bool:
     """Keep the budget of all; what waits looks again where it was changed. Whether it was."""
     text = json.dumps({**written(limits.caps), "timezone": limits.zone, "each": limits.each})
     if tx.facts.get(FACT) == text:
@@ -138,14 +138,14 @@ def over_budget(tx: Transaction, payload: Mapping[str, Any]) -> tuple[str | None
     return OVER_BUDGET, fresh_start(tx, payload["agent"], limits)
 
 
-def _why(tx: Transaction, payload: Mapping[str, Any], limits: Limits, day: int) -> tuple[str, str] | None:
+def _why(tx: Transaction, payload: Mapping[str, Any], limits: BudgetLimits, day: int) -> tuple[str, str] | None:
     """Whose budget is used up, and how, or None."""
     scope = scope_of(payload["agent"])
     spent = tx.of(Budgets).spent([FLEET, scope], day)
     return why_over(payload, limits, spent[scope], spent[FLEET])
 
 
-def why_over(payload: Mapping[str, Any], limits: Limits, own: Spent, together: Spent) -> tuple[str, str] | None:
+def why_over(payload: Mapping[str, Any], limits: BudgetLimits, own: Spent, together: Spent) -> tuple[str, str] | None:
     """Whose budget is used up by what the agent and all agents together have used, and how, or None."""
     agent, max_cost = payload["agent"], max_cost_of(payload)
     used_up = over(caps_of(own_budget(payload.get("budget"), limits)), own, max_cost)
@@ -161,7 +161,7 @@ def max_cost_of(payload: Mapping[str, Any]) -> int | None:
     return own if own is None or fed is None else max(own, fed)
 
 
-def fresh_start(tx: Transaction, agent: str, limits: Limits) -> int:
+def fresh_start(tx: Transaction, agent: str, limits: BudgetLimits) -> int:
     """When an agent that is over budget starts again: in the next day, and not all of them in its first second.
 
     With the first beat of its heart, since heartbeats are spread; else at a time of its own in the first half hour.
@@ -223,7 +223,7 @@ def settle(tx: Transaction, run: RunRow, result: Result) -> None:
         counts = charge(result.outcome, usage, otherwise) if called else Charge()
         budgets.settle(made, counts)
         if counts.runs:
-            tx.events.count(Spending(made.agent, in_units(counts.cost)))
+            tx.events.count(RunCost(made.agent, in_units(counts.cost)))
 
 
 # -- as people see it -------------------------------------------------------------------------------------------------

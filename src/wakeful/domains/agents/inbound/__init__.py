@@ -34,9 +34,9 @@ def _hears(tx: Transaction, context: Context, message: Any) -> None:
 
 
 def _prune(tx: Transaction, before: int, limit: int) -> int:
-    from wakeful.domains.agents.inbound.tables import Requests
+    from wakeful.domains.agents.inbound.tables import InboundRequests
 
-    return tx.of(Requests).prune(before, min(before, tx.now - ID_DAYS_MS), limit)
+    return tx.of(InboundRequests).prune(before, min(before, tx.now - ID_DAYS_MS), limit)
 
 
 domain = Domain(

@@ -104,7 +104,7 @@ def replay(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None
     """Replay a request: start its schedule again."""
     place = chosen(ctx, db)
 
-    async def work(scheduler: Scheduler) -> tuple[receiving.Taken, bool]:
+    async def work(scheduler: Scheduler) -> tuple[receiving.ReceivedRequest, bool]:
         found = await scheduler.transact(lambda tx, context: receiving.replay(tx, context, ref))
         return receiving.settled(found), server_of(scheduler) is not None
 

@@ -15,7 +15,7 @@ Trust = Literal["paired", "none"]
 Words = list[Annotated[str, Field(min_length=1)]]
 
 
-class Where(Section):
+class LocationSection(Section):
     """Where a value stands: in a header, perhaps after a prefix, or at a path in the body's JSON."""
 
     header: HeaderName | None = None
@@ -31,12 +31,12 @@ class Described(Section):
     algorithm: Literal["sha256", "sha512", "token"] = "sha256"
     encoding: Literal["hex", "base64"] = "hex"
     signed: Annotated[str, Field(min_length=1, max_length=200)] = "{body}"
-    timestamp: Where | None = None
+    timestamp: LocationSection | None = None
     tolerance: Annotated[Duration, Field(gt=0)] = 300_000
-    id: Where | None = None
+    id: LocationSection | None = None
 
 
-class Webhook(Section):
+class WebhookSection(Section):
     """A schedule that starts with a request to /hooks/AGENT/SCHEDULE."""
 
     verify: Literal["standard", "github", "slack", "bearer"] | Described = "standard"
@@ -44,7 +44,7 @@ class Webhook(Section):
     tolerance: Annotated[Duration, Field(gt=0)] | None = None
 
 
-class Chat(Section):
+class ChatSection(Section):
     """A schedule that starts with a message of a paired person."""
 
     connector: str | None = None

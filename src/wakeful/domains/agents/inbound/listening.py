@@ -6,7 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.inbound.receiving import CHAT, request_of
-from wakeful.domains.agents.inbound.tables import Requests
+from wakeful.domains.agents.inbound.tables import InboundRequests
 from wakeful.domains.delivery import Post, enqueue
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ MOST_ANSWERED = 100  # at a time
 
 def hearing(tx: Transaction, connector: str, agent: str | None) -> list[tuple[JobDef, dict[str, Any]]]:
     """The schedules for what people write there, of one agent or of all, each with its section."""
-    numbers = tx.of(Requests).chat_jobs(agent)
+    numbers = tx.of(InboundRequests).chat_jobs(agent)
     jobs = tx.jobs.definitions(numbers) if numbers else {}
     found = [(jobs[number], _chat(jobs[number])) for number in numbers if number in jobs]
     return [(job, chat) for job, chat in found if chat.get("connector") in (None, connector)]

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.domains.agents.inbound.listening import answer_waiting, hearing
-from wakeful.domains.agents.inbound.receiving import CHAT, Inbound, Taken, TurnedAway, take
-from wakeful.domains.agents.inbound.tables import RequestRow, Requests
+from wakeful.domains.agents.inbound.receiving import CHAT, Inbound, ReceivedRequest, TurnedAway, take
+from wakeful.domains.agents.inbound.tables import InboundRequests, RequestRow
 from wakeful.domains.agents.wakes import add_event, find_agent, request_wake
 from wakeful.domains.delivery import Post, enqueue, role_of, touch
 from wakeful.errors import InvalidJob, InvalidSetting, NotAllowed, SchedulerError
@@ -36,7 +36,7 @@ LONGEST_MATCHED = 4_000
 MAY_START = ("operator", "admin")
 
 
-class Message(NamedTuple):
+class InboundMessage(NamedTuple):
     """A message as a connector brought it."""
 
     connector: str
@@ -54,7 +54,7 @@ class Message(NamedTuple):
 class Received(NamedTuple):
     """What became of a message."""
 
-    taken: list[Taken]
+    taken: list[ReceivedRequest]
     turned_away: list[SchedulerError]
 
 
@@ -66,7 +66,7 @@ def read(tx: Transaction, incoming: Any) -> Callable[[], frozenset[str]]:
 
 def hear(tx: Transaction, context: Context, incoming: Any) -> None:
     """A paired person wrote in a chat: part of the transaction that stores that it was received."""
-    message = Message(incoming.connector, incoming.sender, incoming.text, incoming.id, incoming.name)
+    message = InboundMessage(incoming.connector, incoming.sender, incoming.text, incoming.id, incoming.name)
     if incoming.role not in MAY_START:
         if hearing(tx, message.connector, None):
             _answer(tx, context, message, f"Your role is {incoming.role}: this needs {MAY_START[0]}.")
@@ -76,7 +76,7 @@ def hear(tx: Transaction, context: Context, incoming: Any) -> None:
         _answer(tx, context, message, str(found.turned_away[0]))
 
 
-async def pass_on(scheduler: Scheduler, message: Message, agent: str | None) -> Received:
+async def pass_on(scheduler: Scheduler, message: InboundMessage, agent: str | None) -> Received:
     """A program passes on a message; NotAllowed for a sender who is not paired with a chat."""
     if not message.text.strip() or not message.sender.strip() or not message.sender.isprintable():
         raise InvalidJob("A message needs a text, and a sender of printable characters.")
@@ -90,14 +90,16 @@ async def pass_on(scheduler: Scheduler, message: Message, agent: str | None) -> 
     return await scheduler.transact(lambda tx, context: _receive(tx, context, message, agent, found))
 
 
-def _check(tx: Transaction, message: Message, agent: str | None) -> None:
+def _check(tx: Transaction, message: InboundMessage, agent: str | None) -> None:
     if role_of(tx, message.connector, message.sender) not in MAY_START:
         raise NotAllowed(f"{message.sender!r:.80} is not paired with {message.connector} as {MAY_START[0]}.")
     if agent is not None:
         find_agent(tx, agent)
 
 
-def _receive(tx: Transaction, context: Context, message: Message, agent: str | None, found: frozenset[str]) -> Received:
+def _receive(
+    tx: Transaction, context: Context, message: InboundMessage, agent: str | None, found: frozenset[str]
+) -> Received:
     _check(tx, message, agent)
     jobs = matching(tx, message, agent, found)
     if jobs:
@@ -105,7 +107,7 @@ def _receive(tx: Transaction, context: Context, message: Message, agent: str | N
     return Received([] if agent is None else [_wake(tx, context, message, agent)], [])
 
 
-def matching(tx: Transaction, message: Message, agent: str | None, found: frozenset[str]) -> list[JobDef]:
+def matching(tx: Transaction, message: InboundMessage, agent: str | None, found: frozenset[str]) -> list[JobDef]:
     """The schedules that a message starts in which these patterns were found."""
     heard = hearing(tx, message.connector, agent)
     matched = [job for job, chat in heard if chat.get("match") in found]
@@ -130,7 +132,7 @@ def found_in(text: str, patterns: Mapping[str, str]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _start(tx: Transaction, context: Context, message: Message, jobs: list[JobDef]) -> Received:
+def _start(tx: Transaction, context: Context, message: InboundMessage, jobs: list[JobDef]) -> Received:
     received = Received([], [])
     for job in jobs:
         pair = tx.jobs.by_id(job.id)
@@ -147,13 +149,13 @@ def _start(tx: Transaction, context: Context, message: Message, jobs: list[JobDe
     return received
 
 
-def _wake(tx: Transaction, context: Context, message: Message, agent: str) -> Taken:
+def _wake(tx: Transaction, context: Context, message: InboundMessage, agent: str) -> ReceivedRequest:
     """Leave the message as an event and wake the agent."""
     job, _ = find_agent(tx, agent)
-    inbound, requests = message.inbound(), tx.of(Requests)
+    inbound, requests = message.inbound(), tx.of(InboundRequests)
     known = requests.called(job.id, inbound.delivery_id)
     if known is not None:
-        return Taken(known.id, known.run_id, is_duplicate=True)
+        return ReceivedRequest(known.id, known.run_id, is_duplicate=True)
     asked = request_wake(tx, context, agent, "message")
     source = f"{message.name or message.sender} by {message.connector}"
     chat = f"{message.connector}:{message.sender}"
@@ -164,8 +166,8 @@ def _wake(tx: Transaction, context: Context, message: Message, agent: str) -> Ta
         run_id=asked.run_id or 0, at=tx.now, about=clean(json.dumps(inbound.about)), body=message.text,
     )  # fmt: skip
     requests.add(row)
-    return Taken(row.id, row.run_id)
+    return ReceivedRequest(row.id, row.run_id)
 
 
-def _answer(tx: Transaction, context: Context, message: Message, text: str) -> None:
+def _answer(tx: Transaction, context: Context, message: InboundMessage, text: str) -> None:
     enqueue(tx, context, Post(text, message.connector, "reply", recipient=message.sender, urgent=True))

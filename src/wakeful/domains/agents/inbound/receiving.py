@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
-from wakeful.domains.agents.inbound.tables import RequestRow, Requests
+from wakeful.domains.agents.inbound.tables import InboundRequests, RequestRow
 from wakeful.domains.agents.naming import LANE
 from wakeful.errors import QueueFull, RequestNotFound, SchedulerError, ScheduleTriggerError
 from wakeful.kernel.rules.outcome import clean
@@ -35,7 +35,7 @@ class Inbound(NamedTuple):
     digest: str | None = None  # of what is signed, where the delivery id is not
 
 
-class Taken(NamedTuple):
+class ReceivedRequest(NamedTuple):
     """A request that is stored, and the run it asked for."""
 
     request_id: int
@@ -49,13 +49,15 @@ class TurnedAway(NamedTuple):
     error: SchedulerError
 
 
-def take(tx: Transaction, context: Context, pair: tuple[JobDef, JobState], given: Inbound) -> Taken | TurnedAway:
+def take(
+    tx: Transaction, context: Context, pair: tuple[JobDef, JobState], given: Inbound
+) -> ReceivedRequest | TurnedAway:
     """Store a request and queue its run, or say that it is known already. `pair` was read in this transaction."""
     job, state = pair
-    requests = tx.of(Requests)
+    requests = tx.of(InboundRequests)
     known = requests.called(job.id, given.delivery_id, given.digest)
     if known is not None:
-        return Taken(known.id, known.run_id, is_duplicate=True)
+        return ReceivedRequest(known.id, known.run_id, is_duplicate=True)
     if (refusal := _refusal(tx, job, state)) is not None:
         return refusal
     run = RunRow.queued(context.new_id(), job, given.type, tx.now)
@@ -67,7 +69,7 @@ def take(tx: Transaction, context: Context, pair: tuple[JobDef, JobState], given
     tx.runs.detail([RunDetails(run.id, payload=json.dumps(reference(row)))])
     requests.add(row)
     _queue(tx, state)
-    return Taken(row.id, run.id)
+    return ReceivedRequest(row.id, run.id)
 
 
 def _refusal(tx: Transaction, job: JobDef, state: JobState) -> TurnedAway | None:
@@ -100,7 +102,7 @@ def reference(row: RequestRow) -> dict[str, Any]:
 def request_of(tx: Transaction, run: RunRow) -> RequestRow | None:
     """The request a run works on; further attempts of a run work on the same."""
     named = _named_by(tx, run)
-    return None if named is None else tx.of(Requests).get(named)
+    return None if named is None else tx.of(InboundRequests).get(named)
 
 
 def _named_by(tx: Transaction, run: RunRow) -> int | None:
@@ -116,13 +118,13 @@ def take_request(tx: Transaction, job: JobDef, run: RunRow) -> Mapping[str, Any]
     if named is None:
         return None
     payload: dict[str, Any] = json.loads(job.payload)
-    row = tx.of(Requests).get(named)
+    row = tx.of(InboundRequests).get(named)
     if row is None:  # retention was quicker: its handler reports that
         return {**payload, "request": {"body": None}}
     return {**payload, "request": {**shown(row, job.name), "about": json.loads(row.about), "body": row.body}}
 
 
-def replay(tx: Transaction, context: Context, ref: str) -> Taken | TurnedAway:
+def replay(tx: Transaction, context: Context, ref: str) -> ReceivedRequest | TurnedAway:
     """Let a request run again, as a new one with the same content."""
     row = require(tx, ref)
     pair = tx.jobs.by_id(row.job_id)
@@ -139,7 +141,7 @@ def _starts(job: JobDef) -> bool:
     return not {WEBHOOK, CHAT}.isdisjoint(json.loads(job.payload))
 
 
-def settled(found: Taken | TurnedAway) -> Taken:
+def settled(found: ReceivedRequest | TurnedAway) -> ReceivedRequest:
     """What was stored; raises what a request was turned away with, now that it is counted."""
     if isinstance(found, TurnedAway):
         raise found.error
@@ -155,7 +157,7 @@ def request_text(number: int) -> str:
 
 def require(tx: Transaction, ref: str) -> RequestRow:
     number = ids.number_of("req", ref)
-    found = tx.of(Requests).get(number) if number is not None else None
+    found = tx.of(InboundRequests).get(number) if number is not None else None
     if found is None:
         raise RequestNotFound(f"There is no request {ref!r:.80}.")
     return found
@@ -182,7 +184,7 @@ def list_requests(tx: Transaction, job: str | None, before: int | None, limit: i
         if found is None:
             raise RequestNotFound(f"There is no schedule {job!r:.80}: write it as agent.schedule.")
         of_job = found
-    rows = tx.of(Requests).newest(of_job, before, limit)
+    rows = tx.of(InboundRequests).newest(of_job, before, limit)
     names = tx.jobs.definitions(sorted({row.job_id for row in rows})) if rows else {}
     return [shown(row, names[row.job_id].name if row.job_id in names else None) for row in rows]
 
@@ -202,7 +204,7 @@ def explained(tx: Transaction, run: RunRow) -> list[str]:
     what = "webhook" if row.type == WEBHOOK else "chat message"
     if row.replay_of is None:
         return [f"It works on {request_text(row.id)}, a {what}{_named(row)} that came in at {iso(row.at)}."]
-    first = tx.of(Requests).get(row.replay_of)
+    first = tx.of(InboundRequests).get(row.replay_of)
     came = "" if first is None else f", a {what}{_named(first)} that came in at {iso(first.at)}"
     return [f"It works on {request_text(row.id)}, a replay of {request_text(row.replay_of)}{came}."]
 

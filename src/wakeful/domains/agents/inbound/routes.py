@@ -22,7 +22,7 @@ from wakeful.domains.agents.inbound.payloads import UnreadableBody, read_body, v
 from wakeful.domains.agents.inbound.receiving import (
     WEBHOOK,
     Inbound,
-    Taken,
+    ReceivedRequest,
     TurnedAway,
     get_request,
     list_requests,
@@ -32,7 +32,7 @@ from wakeful.domains.agents.inbound.receiving import (
 )
 from wakeful.domains.agents.inbound.route_models import HookTaken, MessageIn, MessageTaken, RequestDetail, RequestOut
 from wakeful.domains.agents.inbound.sections import secrets_of
-from wakeful.domains.agents.inbound.signatures import Given, Scheme, key_of, scheme_of, verify
+from wakeful.domains.agents.inbound.signatures import Scheme, SignedRequest, key_of, scheme_of, verify
 from wakeful.domains.agents.naming import AGENT
 from wakeful.errors import InvalidSetting, SchedulerError
 from wakeful.references import filled
@@ -88,7 +88,7 @@ async def call_hook(request: Request, scheduler: Sched, agent: AgentName, schedu
     scheme = scheme_of(webhook)
     headers = {key: request.headers.getlist(key) for key in request.headers}
     form = request.headers.get("content-type")
-    given = Given(headers, body, lambda: values_in(body.decode("utf-8", "replace"), form))
+    given = SignedRequest(headers, body, lambda: values_in(body.decode("utf-8", "replace"), form))
     verified = verify(scheme, _keys(scheme, webhook, name), given, scheduler.clock.now())
     if verified is None:
         wrong = ApiError(
@@ -117,7 +117,7 @@ async def call_hook(request: Request, scheduler: Sched, agent: AgentName, schedu
     return respond(answer(202, _taken(found), Location=f"/api/runs/{ids.run_text(found.run_id)}"))
 
 
-def _accepted(found: Taken | TurnedAway) -> Taken:
+def _accepted(found: ReceivedRequest | TurnedAway) -> ReceivedRequest:
     """What was stored; 429 where too many wait, now that this is counted."""
     if isinstance(found, TurnedAway):
         raise _later(found.error)
@@ -164,7 +164,7 @@ def _greeting(webhook: Mapping[str, Any], request: Request, data: Any) -> Respon
     return None
 
 
-def _taken(found: Taken) -> dict[str, Any]:
+def _taken(found: ReceivedRequest) -> dict[str, Any]:
     return {
         "run": ids.run_text(found.run_id) if found.run_id else None,
         "request": request_text(found.request_id),
@@ -184,7 +184,7 @@ def _taken(found: Taken) -> dict[str, Any]:
     summary="Pass on a chat message, which starts the schedules that match it",
 )
 async def pass_on_message(scheduler: Sched, _: Operator, given: MessageIn) -> Response:
-    message = messages.Message(given.connector, given.sender, given.text, given.message_id)
+    message = messages.InboundMessage(given.connector, given.sender, given.text, given.message_id)
     found = await messages.pass_on(scheduler, message, given.agent)
     if found.turned_away and not found.taken:
         raise _later(found.turned_away[0])

@@ -18,14 +18,14 @@ RUNNER_LIMITS = ("tools", "args", "model", "env", "max_cost", "timeout")
 Place = tuple[str | int, ...]
 
 
-class Wrong(NamedTuple):
+class SectionProblem(NamedTuple):
     """Something that is wrong, and where."""
 
     where: Place
     message: str
 
 
-def problems_of(schedule: Mapping[str, Any]) -> Iterator[Wrong]:
+def problems_of(schedule: Mapping[str, Any]) -> Iterator[SectionProblem]:
     """What is wrong with the section of a schedule that others start."""
     if schedule.get("chat") is not None:
         yield from _match_problems(schedule["chat"])
@@ -33,52 +33,54 @@ def problems_of(schedule: Mapping[str, Any]) -> Iterator[Wrong]:
         yield from _webhook_problems(schedule["webhook"])
 
 
-def _match_problems(chat: Mapping[str, Any]) -> Iterator[Wrong]:
+def _match_problems(chat: Mapping[str, Any]) -> Iterator[SectionProblem]:
     try:
         Pattern(chat.get("match") or "")
     except InvalidSetting as error:
-        yield Wrong(("match",), str(error))
+        yield SectionProblem(("match",), str(error))
 
 
-def _webhook_problems(webhook: Mapping[str, Any]) -> Iterator[Wrong]:
+def _webhook_problems(webhook: Mapping[str, Any]) -> Iterator[SectionProblem]:
     verify = webhook.get("verify", "standard")
     if isinstance(verify, Mapping):
         described = list(_described_problems(verify))
-        yield from (Wrong(("verify", *found.where), found.message) for found in described)
+        yield from (SectionProblem(("verify", *found.where), found.message) for found in described)
         if described:
             return
     scheme = scheme_of(webhook)
     if scheme.timestamp is not None and scheme.tolerance_ms > ID_DAYS_MS:
-        yield Wrong(("tolerance",), "must be at most 30d: for so long it is known which requests came already.")
+        yield SectionProblem(
+            ("tolerance",), "must be at most 30d: for so long it is known which requests came already."
+        )
     for secret in secrets_of(webhook):
         if not list(references_in(secret)):
             try:
                 key_of(scheme, secret)
             except InvalidSetting as error:
-                yield Wrong(("secret",), str(error))
+                yield SectionProblem(("secret",), str(error))
 
 
-def _described_problems(verify: Mapping[str, Any]) -> Iterator[Wrong]:
+def _described_problems(verify: Mapping[str, Any]) -> Iterator[SectionProblem]:
     """A scheme must bind what it relies on, or a captured request could be sent again and again."""
     if verify.get("algorithm") == "token":
         return
     signed = verify.get("signed", "{body}")
     timestamp, name = verify.get("timestamp") or {}, verify.get("id") or {}
     if "{body}" not in signed:
-        yield Wrong(("signed",), "must hold {body}: else the body could be anything.")
+        yield SectionProblem(("signed",), "must hold {body}: else the body could be anything.")
     if not timestamp and not name:
-        yield Wrong((), "needs timestamp or id: else a captured request could be sent again.")
+        yield SectionProblem((), "needs timestamp or id: else a captured request could be sent again.")
     if timestamp.get("header") and "{timestamp}" not in signed:
-        yield Wrong(("timestamp",), "is not signed: put {timestamp} into signed.")
+        yield SectionProblem(("timestamp",), "is not signed: put {timestamp} into signed.")
     for key, where in (("timestamp", timestamp), ("id", name)):
         if where and bool(where.get("header")) == bool(where.get("body")):
-            yield Wrong((key,), "needs either header or body: the name of a header, or a path in the body.")
+            yield SectionProblem((key,), "needs either header or body: the name of a header, or a path in the body.")
         if f"{{{key}}}" in signed and not where.get("header"):
-            yield Wrong(("signed",), f"has {{{key}}}: say in which header it is with {key}: {{header: ...}}.")
+            yield SectionProblem(("signed",), f"has {{{key}}}: say in which header it is with {key}: {{header: ...}}.")
         try:
             read_path(where.get("body") or "x")
         except InvalidJob as error:
-            yield Wrong((key, "body"), str(error))
+            yield SectionProblem((key, "body"), str(error))
 
 
 def secrets_of(webhook: Mapping[str, Any]) -> list[str]:

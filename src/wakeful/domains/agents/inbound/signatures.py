@@ -36,7 +36,7 @@ _TIME = re.compile(r"[0-9]{1,14}")
 _MILLISECONDS_FROM = 100_000_000_000
 
 
-class Where(NamedTuple):
+class ValueLocation(NamedTuple):
     """Where a value stands: in a header, perhaps after a prefix, or at paths in the body's JSON."""
 
     header: str | None = None
@@ -52,9 +52,9 @@ class Scheme(NamedTuple):
     algorithm: str = "sha256"  # sha256, sha512, or token: the header carries the secret itself
     encoding: str = "hex"  # or base64
     signed: str = "{body}"
-    timestamp: Where | None = None
+    timestamp: ValueLocation | None = None
     tolerance_ms: int = TOLERANCE_MS
-    id: Where | None = None
+    id: ValueLocation | None = None
     is_encoded: bool = False  # the secret is base64, perhaps after whsec_
 
     @property
@@ -64,7 +64,7 @@ class Scheme(NamedTuple):
         return self.algorithm == "token" or "{id}" in self.signed or not in_header
 
 
-class Given(NamedTuple):
+class SignedRequest(NamedTuple):
     """A request as it came: the values of each header under its name in small letters, and the body."""
 
     headers: Mapping[str, Sequence[str]]
@@ -91,19 +91,19 @@ SCHEMES = {
         "v1,",
         encoding="base64",
         signed="{id}.{timestamp}.{body}",
-        timestamp=Where("webhook-timestamp"),
-        id=Where("webhook-id"),
+        timestamp=ValueLocation("webhook-timestamp"),
+        id=ValueLocation("webhook-id"),
         is_encoded=True,
     ),
-    "github": Scheme("x-hub-signature-256", "sha256=", id=Where("x-github-delivery")),
+    "github": Scheme("x-hub-signature-256", "sha256=", id=ValueLocation("x-github-delivery")),
     "slack": Scheme(
         "x-slack-signature",
         "v0=",
         signed="v0:{timestamp}:{body}",
-        timestamp=Where("x-slack-request-timestamp"),
-        id=Where(body=("event_id", "trigger_id")),
+        timestamp=ValueLocation("x-slack-request-timestamp"),
+        id=ValueLocation(body=("event_id", "trigger_id")),
     ),
-    "bearer": Scheme("authorization", "bearer ", algorithm="token", id=Where("idempotency-key")),
+    "bearer": Scheme("authorization", "bearer ", algorithm="token", id=ValueLocation("idempotency-key")),
 }
 
 
@@ -134,7 +134,7 @@ def key_of(scheme: Scheme, secret: str) -> bytes:
     return key
 
 
-def verify(scheme: Scheme, keys: Sequence[bytes], given: Given, now: int) -> Verified | None:
+def verify(scheme: Scheme, keys: Sequence[bytes], given: SignedRequest, now: int) -> Verified | None:
     """What is known of a request that was signed with one of the keys, in time; None for any other."""
     timestamp = _in_header(given, scheme.timestamp)
     delivery_id = _in_header(given, scheme.id)
@@ -159,7 +159,7 @@ def verify(scheme: Scheme, keys: Sequence[bytes], given: Given, now: int) -> Ver
     return Verified(delivery_id or f"sha256:{digest}", None if scheme.is_id_signed else digest)
 
 
-def _is_signed(scheme: Scheme, keys: Sequence[bytes], given: Given, timestamp: str, delivery_id: str) -> bool:
+def _is_signed(scheme: Scheme, keys: Sequence[bytes], given: SignedRequest, timestamp: str, delivery_id: str) -> bool:
     value = given.header(scheme.header)
     if value is None:
         return False
@@ -198,7 +198,7 @@ def _message(template: str, values: Mapping[str, str], body: bytes) -> bytes:
     )
 
 
-def _in_header(given: Given, where: Where | None) -> str | None:
+def _in_header(given: SignedRequest, where: ValueLocation | None) -> str | None:
     if where is None or where.header is None:
         return None
     value = given.header(where.header)
@@ -208,7 +208,7 @@ def _in_header(given: Given, where: Where | None) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def _in_body(given: Given, where: Where) -> str | None:
+def _in_body(given: SignedRequest, where: ValueLocation) -> str | None:
     values = given.values()
     for path in where.body:
         value = value_at(values, path)
@@ -238,8 +238,8 @@ def _described(verify: Mapping[str, Any]) -> Scheme:
     )
 
 
-def _where(given: Mapping[str, Any] | None) -> Where | None:
+def _where(given: Mapping[str, Any] | None) -> ValueLocation | None:
     if given is None:
         return None
     body = (given["body"],) if given.get("body") else ()
-    return Where(given.get("header"), given.get("prefix", ""), body)
+    return ValueLocation(given.get("header"), given.get("prefix", ""), body)

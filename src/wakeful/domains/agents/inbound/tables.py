@@ -28,7 +28,7 @@ _ROW = ", ".join(RequestRow._fields)
 _CHAT = 'trigger = \'{"type":"chat"}\' AND removed_at IS NULL'
 
 
-class Requests(Verbs):
+class InboundRequests(Verbs):
     """Verbs on requests; each call is part of the transaction it was made in."""
 
     _requests = Rows("agent_requests", RequestRow)

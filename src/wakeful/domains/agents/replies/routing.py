@@ -10,7 +10,7 @@ from wakeful.domains.agents.acknowledging import ack_of, delivered_text
 from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.inbound.listening import listeners
 from wakeful.domains.agents.inbound.receiving import CHAT, request_of
-from wakeful.domains.agents.replies.tables import Replies, Route
+from wakeful.domains.agents.replies.tables import Replies, ReplyRoute
 from wakeful.domains.agents.senders.feeding import is_fed
 from wakeful.domains.delivery import Post, connector_for, enqueue, has_connectors, result_message, subject_of
 from wakeful.kernel.engine.alerts import alert_rules
@@ -59,7 +59,7 @@ def send_reply(tx: Transaction, context: Context, job: JobDef, run: RunRow, resu
     enqueue(tx, context, post)
 
 
-def _speaker(tx: Transaction, job: JobDef, route: Route) -> str | None:
+def _speaker(tx: Transaction, job: JobDef, route: ReplyRoute) -> str | None:
     """Who speaks. A person in a chat where one agent listens knows that."""
     if route.recipient is None:
         subject: str = subject_of(job)
@@ -68,7 +68,9 @@ def _speaker(tx: Transaction, job: JobDef, route: Route) -> str | None:
     return str(json.loads(job.payload)["agent"]) if len(listening) > 1 else None
 
 
-def _notify_failure(tx: Transaction, context: Context, job: JobDef, ended: tuple[RunRow, Result], route: Route) -> None:
+def _notify_failure(
+    tx: Transaction, context: Context, job: JobDef, ended: tuple[RunRow, Result], route: ReplyRoute
+) -> None:
     """A person who wrote is told each time; a place where replies go the first time in a row, and when it is disabled.
 
     A failure that is tried again is none yet. Where there are `hooks`, they decide.
@@ -104,13 +106,13 @@ def _is_tried_again(tx: Transaction, job: JobDef, run: RunRow) -> bool:
     return any(one.retry_of == run.id for one in tx.runs.open(job.id))
 
 
-def _route(tx: Transaction, payload: Mapping[str, Any], run: RunRow) -> Route:
+def _route(tx: Transaction, payload: Mapping[str, Any], run: RunRow) -> ReplyRoute:
     """A chat message is answered where it came from, unless its schedule says otherwise."""
     to = payload.get("deliver")
     if CHAT not in payload:
-        return Route(run.id, to, limited_to=(payload.get("untrusted") or {}).get("deliver"))
+        return ReplyRoute(run.id, to, limited_to=(payload.get("untrusted") or {}).get("deliver"))
     request = request_of(tx, run) if to is None else None
     if request is None:
-        return Route(run.id, to)
+        return ReplyRoute(run.id, to)
     about = json.loads(request.about)
-    return Route(run.id, about["connector"], about["sender"])
+    return ReplyRoute(run.id, about["connector"], about["sender"])

@@ -25,7 +25,7 @@ from wakeful.kernel.hooks import Showing
 from wakeful.kernel.rules.options import OPTION_NAMES
 from wakeful.routing import addresses
 from wakeful.routing.auth import Allowed, Anyone, Editor
-from wakeful.routing.idempotency import Answer, Key, answer, respond, undoable
+from wakeful.routing.idempotency import Key, StoredAnswer, answer, respond, undoable
 from wakeful.routing.problems import ApiError, answers
 from wakeful.routing.rendering import local, zone_of
 from wakeful.routing.wiring import Sched
@@ -188,7 +188,7 @@ def _refuse_another(slug: str, said: str | None) -> None:
         )
 
 
-def _started(found: tuple[str, str | None]) -> Answer:
+def _started(found: tuple[str, str | None]) -> StoredAnswer:
     run_id, session = found
     body = {"status": "queued", "runId": run_id, "sessionId": session}
     return answer(202, body, Location=f"/api/runs/{run_id}")

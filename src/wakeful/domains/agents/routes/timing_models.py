@@ -23,7 +23,7 @@ class Camel(Strict):
     model_config = ConfigDict(alias_generator=to_camel)
 
 
-class Shown(BaseModel):
+class AnswerModel(BaseModel):
     """What answers have in common."""
 
     model_config = ConfigDict(alias_generator=to_camel)
@@ -58,7 +58,7 @@ class _Timing(Camel):
         return self.model_dump(by_alias=True, exclude_none=True)
 
 
-class _TimingOut(Shown):
+class _TimingOut(AnswerModel):
     """When, as it is stored; the zone only where it is not the server's own."""
 
     type: str

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from wakeful.child_processes import Listed, clean_environment
+from wakeful.child_processes import EnvironmentList, clean_environment
 from wakeful.domains.agents.naming import VARIABLE
-from wakeful.domains.agents.runners.judging import Call, Moment, judge, readable
+from wakeful.domains.agents.runners.judging import CallTime, EndedCall, judge, readable
 from wakeful.domains.agents.runners.mcp_access import mcp_access
 from wakeful.domains.agents.runners.output import OutputReader
 from wakeful.domains.agents.runners.spec import CommandForm, command_form, form_of, preset_of
-from wakeful.domains.agents.runners.turn import Ending, Surroundings, Tool, Turn, Wrong
+from wakeful.domains.agents.runners.turn import CallFailed, Ending, ProgramInfo, Surroundings, Turn
 from wakeful.domains.agents.runners.usage import countable
 from wakeful.domains.agents.runners.versions import installed_version
 from wakeful.domains.command import ArgumentsRefused, CommandFailed, CommandSpec, CommandTimedOut, Streams, run_program
@@ -71,7 +71,7 @@ def looked_up(runner: Mapping[str, Any]) -> tuple[dict[str, Any], set[str]]:
 async def _ask_program(form: CommandForm, turn: Turn, around: Surroundings, secrets: set[str]) -> Ending:
     over = asyncio.Event()
     reader = OutputReader(form.output, around.on_session, over.set)
-    listed = Listed.read(form.env)
+    listed = EnvironmentList.read(form.env)
     passed = {name: os.environ[name] for name in listed.passed if name in os.environ}
     session = _given_session(form, turn, around)
     spec = CommandSpec(
@@ -90,14 +90,14 @@ async def _ask_program(form: CommandForm, turn: Turn, around: Surroundings, secr
     try:
         result = await run_program(spec, streams, run_env=around.environment, log_path=path, secrets=secrets)
     except CommandFailed as error:
-        return Wrong(str(error), started=False, is_prompt=isinstance(error, ArgumentsRefused))
+        return CallFailed(str(error), started=False, is_prompt=isinstance(error, ArgumentsRefused))
     except CommandTimedOut as error:
         result, late = error.result, str(error)
     printed, is_text = reader.finish(result.output, result.stderr), form.output.format == "text"
     printed = printed._replace(session=printed.session or session)
     if late is not None and not is_text:
         late = late.partition(":")[0]  # the last line is for programs
-    call = Call(
+    call = EndedCall(
         0 if result.lingered else result.exit_code,  # some tools do not exit after their answer
         result.output,
         result.stderr,
@@ -107,10 +107,10 @@ async def _ask_program(form: CommandForm, turn: Turn, around: Surroundings, secr
         error=None if result.lingered else _exit_words(late or result.error(), result.stderr),
         timed_out=late is not None,
     )
-    ending = judge(call, form.signs, Moment(around.now(), _zone_in(streams.environment)))
+    ending = judge(call, form.signs, CallTime(around.now(), _zone_in(streams.environment)))
     if form.is_known:
         version = printed.version or installed_version(spec.argv[0], streams.environment)
-        ending = ending._replace(tool=Tool(started_at, version, printed.denied))
+        ending = ending._replace(tool=ProgramInfo(started_at, version, printed.denied))
     return ending._replace(log_file=str(result.log_file)) if result.log_file is not None else ending
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from wakeful.callables import load_function
 from wakeful.domains.agents.runners.spec import DEFAULT_TIMEOUT_MS
-from wakeful.domains.agents.runners.turn import Answered, Ending, Reply, Surroundings, Turn, Wrong, usable_session
+from wakeful.domains.agents.runners.turn import Answered, CallFailed, Ending, Reply, Surroundings, Turn, usable_session
 from wakeful.kernel.loop.handlers import unstoppable, was_asked_to_end
 from wakeful.threads import Pool
 
@@ -37,9 +37,9 @@ async def ask_function(runner: Mapping[str, Any], turn: Turn, around: Surroundin
         elif around.inline:
             answer = function(turn)
         else:
-            answer = await _Call(function, turn).result(limit_ms)
+            answer = await _FunctionCall(function, turn).result(limit_ms)
     except PastLimit:
-        return Wrong(f"stopped after its limit of {limit_ms / 1000:g} s", outcome="timeout")
+        return CallFailed(f"stopped after its limit of {limit_ms / 1000:g} s", outcome="timeout")
     return _ending(runner["python"], answer, turn, around)
 
 
@@ -58,15 +58,15 @@ def _ending(name: str, answer: Any, turn: Turn, around: Surroundings) -> Ending:
     if isinstance(answer, str) or answer is None:
         return Answered(Reply(answer or "", turn.session))
     if not isinstance(answer, Reply):
-        return Wrong(f"{name} returned a {type(answer).__name__}: return a text or a Reply")
+        return CallFailed(f"{name} returned a {type(answer).__name__}: return a text or a Reply")
     if answer.session is not None and usable_session(answer.session) is None:
-        return Wrong(f"{name} returned a session that cannot be used as an id")
+        return CallFailed(f"{name} returned a session that cannot be used as an id")
     if answer.session is not None:
         around.on_session(answer.session)
     return Answered(answer)
 
 
-class _Call:
+class _FunctionCall:
     """A function that is called in a thread, once there is one."""
 
     def __init__(self, function: Callable[[Turn], Any], turn: Turn) -> None:

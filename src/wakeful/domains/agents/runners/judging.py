@@ -22,7 +22,7 @@ from typing import NamedTuple
 from wakeful.domains.agents.runners.forms import LIMIT, OVERLOAD, Printed
 from wakeful.domains.agents.runners.output import plain
 from wakeful.domains.agents.runners.reset_times import moment_of, reset_time
-from wakeful.domains.agents.runners.turn import Answered, Ending, Gone, Limited, Overloaded, Reply, Wrong
+from wakeful.domains.agents.runners.turn import Answered, CallFailed, Ending, Gone, Limited, Overloaded, Reply
 from wakeful.kernel.rules.outcome import beginning
 from wakeful.patterns import Pattern
 
@@ -47,7 +47,7 @@ class Signs(NamedTuple):
     empty: Sign = None  # an error that says that the reply was empty, which is none
 
 
-class Call(NamedTuple):
+class EndedCall(NamedTuple):
     """A call that has ended."""
 
     exit_code: int
@@ -60,14 +60,14 @@ class Call(NamedTuple):
     timed_out: bool = False
 
 
-class Moment(NamedTuple):
+class CallTime(NamedTuple):
     """When, and where the tool's clock stands."""
 
     now: int
     zone: str = "UTC"
 
 
-def judge(call: Call, signs: Signs, moment: Moment) -> Ending:
+def judge(call: EndedCall, signs: Signs, moment: CallTime) -> Ending:
     """What a call means."""
     failure, used = _failure(call, signs), reply_of(call.printed)
     if failure is None:  # whatever it says: the agent may write about limits, or be told to
@@ -81,14 +81,14 @@ def judge(call: Call, signs: Signs, moment: Moment) -> Ending:
         return Gone(_short(_line(signs.session_gone, said) or failure), reply=used)
     if meaning == OVERLOAD or _matches(signs.overload, said):
         return Overloaded(_short(_line(signs.overload, said) or failure), reply=used)
-    return Wrong(_short(failure), outcome="timeout" if call.timed_out else "error", reply=used)
+    return CallFailed(_short(failure), outcome="timeout" if call.timed_out else "error", reply=used)
 
 
 def reply_of(printed: Printed) -> Reply:
     return Reply(printed.reply or "", printed.session, printed.cost, printed.tokens_in, printed.tokens_out)
 
 
-def _failure(call: Call, signs: Signs) -> str | None:
+def _failure(call: EndedCall, signs: Signs) -> str | None:
     """Why a call failed, or None."""
     everything = f"{_bounded(call.stdout)}\n{_bounded(call.stderr)}"
     printed = call.printed
@@ -108,13 +108,13 @@ def _failure(call: Call, signs: Signs) -> str | None:
     return printed.complaint if not printed.reply and printed.complaint else None
 
 
-def _meaning(call: Call) -> str | None:
+def _meaning(call: EndedCall) -> str | None:
     """What fields of its output say that the failure is."""
     printed = call.printed
     return printed.meaning or (printed.complaint_meaning if printed.error is None else None)
 
 
-def _limited(call: Call, signs: Signs, said: str, moment: Moment) -> Limited:
+def _limited(call: EndedCall, signs: Signs, said: str, moment: CallTime) -> Limited:
     """A limit with its end: from the field that says it, else from the line that mentions the limit."""
     until = moment_of(call.printed.resets_at, moment.now)
     is_own = call.printed.is_own or call.printed.meaning == LIMIT  # not what the agent wrote
@@ -129,7 +129,7 @@ def _limited(call: Call, signs: Signs, said: str, moment: Moment) -> Limited:
     return Limited(_short(line), until, confirmed=confirmed, reply=reply_of(call.printed), is_quota=is_quota)
 
 
-def _said(call: Call) -> str:
+def _said(call: EndedCall) -> str:
     """What a call complains about; what an agent wrote on its way to a result is no complaint.
 
     A tool that prints its troubles to standard error may have overcome them: if it was stopped while it worked, they
@@ -176,7 +176,7 @@ def _least(most: int, is_enough: Callable[[int], bool]) -> int:
     return most
 
 
-def _last_words(call: Call) -> str:
+def _last_words(call: EndedCall) -> str:
     lines = [line.strip() for line in f"{call.stdout}\n{call.stderr}".splitlines() if line.strip()]
     return f": {beginning(lines[-1], MOST_WORDS)}" if lines else ""
 

@@ -44,7 +44,7 @@ class McpForm(NamedTuple):
     entry: tuple[tuple[str, Any], ...] = (("type", "http"), ("url", "{url}"))
 
 
-class Access(NamedTuple):
+class McpAccess(NamedTuple):
     """What a run adds to the call of its program."""
 
     args: tuple[str, ...] = ()
@@ -52,7 +52,7 @@ class Access(NamedTuple):
 
 
 @contextmanager
-def mcp_access(form: McpForm | None, environment: Mapping[str, str]) -> Iterator[Access]:
+def mcp_access(form: McpForm | None, environment: Mapping[str, str]) -> Iterator[McpAccess]:
     """The endpoint for one call; `form` is None for a program that is not known, which is given the file's name."""
     url, token = environment.get(URL), environment.get(TOKEN)
     if not url or not token:
@@ -69,7 +69,7 @@ def mcp_access(form: McpForm | None, environment: Mapping[str, str]) -> Iterator
             opened.write(text)
         given = {"{file}": str(file), "{config}": text, "{url}": f"{url}/mcp", "{bridge}": BRIDGE}
         variables = {name: _filled(value, given) for name, value in form.env}
-        yield Access(tuple(_filled(item, given) for item in form.args), {FILE: str(file), **variables})
+        yield McpAccess(tuple(_filled(item, given) for item in form.args), {FILE: str(file), **variables})
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from wakeful.domains.agents.answers import Answer, NoSession
+from wakeful.domains.agents.answers import NoSession, ServerResponse
 from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.naming import AGENT
 from wakeful.domains.agents.polling import Polling
@@ -69,15 +69,15 @@ class SessionServers:
             self._clients[key] = (settings, SessionClient(settings))
         return self._clients[key]
 
-    async def _status(self, watch: Watch) -> Answer:
+    async def _status(self, watch: Watch) -> ServerResponse:
         """How a run goes on: asked at the server of its agent, as that is configured now."""
         runner = await self._scheduler.read(lambda tx: _runner_of(tx, watch.run_id))
         if runner is None:
-            return Answer(problem="its agent is no longer one with a url", lasting=True)
+            return ServerResponse(problem="its agent is no longer one with a url", lasting=True)
         try:
             return await self._server(looked_up(runner)[0])[1].status(watch.url)
         except InvalidJob as error:
-            return Answer(problem=str(error))
+            return ServerResponse(problem=str(error))
 
     async def _close(self) -> None:
         clients, self._clients = list(self._clients.values()), {}

@@ -35,7 +35,7 @@ class Reply(NamedTuple):
     tokens_out: int | None = None
 
 
-class Tool(NamedTuple):
+class ProgramInfo(NamedTuple):
     """The program of a call: when it was started, its version where that is known, and what it was not allowed."""
 
     started_at: int
@@ -52,7 +52,7 @@ class Answered(NamedTuple):
 
     reply: Reply
     log_file: str | None = None
-    tool: Tool | None = None
+    tool: ProgramInfo | None = None
 
 
 class Limited(NamedTuple):
@@ -68,7 +68,7 @@ class Limited(NamedTuple):
     confirmed: bool = False
     reply: Reply | None = None
     is_quota: bool = False
-    tool: Tool | None = None
+    tool: ProgramInfo | None = None
 
 
 class Gone(NamedTuple):
@@ -77,7 +77,7 @@ class Gone(NamedTuple):
     why: str
     log_file: str | None = None
     reply: Reply | None = None
-    tool: Tool | None = None
+    tool: ProgramInfo | None = None
 
 
 class Overloaded(NamedTuple):
@@ -86,10 +86,10 @@ class Overloaded(NamedTuple):
     why: str
     log_file: str | None = None
     reply: Reply | None = None
-    tool: Tool | None = None
+    tool: ProgramInfo | None = None
 
 
-class Wrong(NamedTuple):
+class CallFailed(NamedTuple):
     """The call failed; `outcome` is error or timeout. Not `started`: there was none, and nothing was used.
 
     `is_prompt`: there was none because this prompt cannot be given to the program.
@@ -99,12 +99,12 @@ class Wrong(NamedTuple):
     log_file: str | None = None
     outcome: str = "error"
     reply: Reply | None = None
-    tool: Tool | None = None
+    tool: ProgramInfo | None = None
     started: bool = True
     is_prompt: bool = False
 
 
-Ending = Answered | Limited | Gone | Overloaded | Wrong
+Ending = Answered | Limited | Gone | Overloaded | CallFailed
 """How a call ended; `reply` has what it used, where the tool reported that."""
 
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
-from wakeful.domains.agents.hops import MOST_HOPS, Sender, sender_of, too_far
+from wakeful.domains.agents.hops import MOST_HOPS, RequestingAgent, sender_of, too_far
 from wakeful.domains.agents.naming import AGENT, check_name
 from wakeful.domains.agents.self_scheduling.bounds import (
     ASK,
@@ -55,7 +55,7 @@ class Requester(NamedTuple):
     name: str
     rights: Rights
     bounds: Bounds
-    sender: Sender | None = None  # the run that asks
+    sender: RequestingAgent | None = None  # the run that asks
     is_paused: bool = False  # the agent is: a person wants it to start nothing
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from wakeful.domains.agents.hops import Sender, hops_of
+from wakeful.domains.agents.hops import RequestingAgent, hops_of
 from wakeful.domains.agents.senders.tables import Senders
 from wakeful.kernel.engine.ending import MCP, PROPOSED
 from wakeful.store.owners import Proposals
@@ -32,11 +32,11 @@ def begin(tx: Transaction, job: JobDef, run: RunRow) -> dict[str, Any]:
     return {"by_agent": True, "hops": hops, "is_outside": bool(made.outside)}
 
 
-def sender_in(payload: Mapping[str, Any], run_id: int) -> Sender | None:
+def sender_in(payload: Mapping[str, Any], run_id: int) -> RequestingAgent | None:
     """The agent as the sender of a reminder that it has set itself; None for every other schedule."""
     if not payload.get("by_agent"):
         return None
-    return Sender(payload["agent"], run_id, int(payload.get("hops", 0)), bool(payload.get("is_outside")))
+    return RequestingAgent(payload["agent"], run_id, int(payload.get("hops", 0)), bool(payload.get("is_outside")))
 
 
 def end_question(tx: Transaction, job: JobDef, run: RunRow, result: Result) -> bool:

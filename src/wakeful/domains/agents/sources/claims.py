@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
-from wakeful.clock import VirtualClock
+from wakeful.clock import ManualClock
 from wakeful.domains.agents.limits.holding import get_past, meet_limit
 from wakeful.domains.agents.limits.tables import RateLimits
 from wakeful.domains.agents.naming import source_key
@@ -25,11 +25,11 @@ from wakeful.domains.agents.runners.spec import DEFAULT_TIMEOUT_MS
 from wakeful.domains.agents.settings import SessionSettings
 from wakeful.domains.agents.sources import marking
 from wakeful.domains.agents.sources.source import (
-    Held,
     InHand,
+    ItemHeld,
+    ItemSettled,
     Lost,
     Missing,
-    Settled,
     SourceAway,
     SourceFailed,
     SourceLimited,
@@ -58,7 +58,7 @@ LABEL = "ready"
 log = logging.getLogger("wakeful.work")
 
 
-class Post(NamedTuple):
+class ClaimContext(NamedTuple):
     """Where a run looks for work: the source, its agent, and the run."""
 
     source: WorkSource
@@ -108,14 +108,14 @@ class Claims:
 
     # -- taking -------------------------------------------------------------------------------------------------------
 
-    async def _bring_in(self, post: Post) -> None:
+    async def _bring_in(self, post: ClaimContext) -> None:
         """Report what is still to be reported, then learn what waits."""
         for item, text in await self._scheduler.read(lambda tx: _unreported(tx, post)):
             await self._safely(item, self._report(post, item, item.status, text))
         listing = await post.source.waiting(MOST_LISTED)
         await self._scheduler.transact(lambda tx, context: marking.bring_in(tx, context, post, listing, MOST_LISTED))
 
-    async def _claim(self, post: Post) -> Mapping[str, Any] | None:
+    async def _claim(self, post: ClaimContext) -> Mapping[str, Any] | None:
         passed: list[int] = []
         for _ in range(MOST_CLAIMS):
             item = await self._next(post, passed)
@@ -127,11 +127,11 @@ class Claims:
             passed.append(item.id)
         return None
 
-    async def _next(self, post: Post, passed: list[int]) -> WorkItem | None:
+    async def _next(self, post: ClaimContext, passed: list[int]) -> WorkItem | None:
         nonce = secrets.token_hex(8)
         return await self._scheduler.transact(lambda tx, _: marking.claim(tx, post, passed, nonce))
 
-    async def _take(self, post: Post, item: WorkItem) -> Mapping[str, Any] | None:
+    async def _take(self, post: ClaimContext, item: WorkItem) -> Mapping[str, Any] | None:
         """Claim an item at its source, too; None if that failed."""
         if item.source is None:
             return known_item(item)
@@ -140,7 +140,7 @@ class Claims:
         except (SourceAway, SourceLimited):
             await self._scheduler.transact(lambda tx, _: marking.put_back(tx, item))
             raise
-        if not isinstance(claimed, Held):
+        if not isinstance(claimed, ItemHeld):
             await self._scheduler.transact(lambda tx, _: _not_ours(tx, item, claimed))
             return None
         known = known_item(await self._scheduler.transact(lambda tx, _: marking.refresh(tx, item, claimed)))
@@ -148,14 +148,14 @@ class Claims:
 
     # -- reporting ----------------------------------------------------------------------------------------------------
 
-    async def _report_done(self, post: Post, output: Any) -> None:
+    async def _report_done(self, post: ClaimContext, output: Any) -> None:
         item = await self._scheduler.transact(lambda tx, _: marking.decide(tx, post.run_id, "done"))
         if item is not None:
             value = getattr(output, "value", output)
             reply = value.get("reply") if isinstance(value, dict) else None
             await self._safely(item, self._report(post, item, "done", reply or ""))
 
-    async def _give_back(self, post: Post, error: Exception) -> None:
+    async def _give_back(self, post: ClaimContext, error: Exception) -> None:
         is_failure = not isinstance(error, (Defer, Noop, Skip))
 
         def decide(tx: Transaction, _: Context) -> WorkItem | None:
@@ -172,11 +172,11 @@ class Claims:
         else:
             await self._safely(item, self._release(post, item))
 
-    async def _report(self, post: Post, item: WorkItem, status: str, text: str) -> None:
+    async def _report(self, post: ClaimContext, item: WorkItem, status: str, text: str) -> None:
         said = await post.source.report(_in_hand(post, item), status, text)
         await self._scheduler.transact(lambda tx, _: marking.let_go(tx, item, said))
 
-    async def _release(self, post: Post, item: WorkItem) -> None:
+    async def _release(self, post: ClaimContext, item: WorkItem) -> None:
         await post.source.release(_in_hand(post, item), self._note(item))
         await self._scheduler.transact(lambda tx, _: marking.let_go(tx, item, None))
 
@@ -195,7 +195,7 @@ class Claims:
 
     # -- sources ------------------------------------------------------------------------------------------------------
 
-    async def _or_defer(self, post: Post, work: Callable[[Post], Awaitable[Any]]) -> Any:
+    async def _or_defer(self, post: ClaimContext, work: Callable[[ClaimContext], Awaitable[Any]]) -> Any:
         """A limit of the source puts the run off, and those after it that come too early."""
         began, key = self._scheduler.clock.now(), post.source.key
         limit = await self._scheduler.read(lambda tx: tx.of(RateLimits).of(key))
@@ -211,7 +211,7 @@ class Claims:
             await self._scheduler.transact(lambda tx, context: get_past(tx, context, key, began))
         return found
 
-    def _post(self, run: Run, payload: Mapping[str, Any]) -> Post | None:
+    def _post(self, run: Run, payload: Mapping[str, Any]) -> ClaimContext | None:
         spec = payload.get("work")
         if not isinstance(spec, Mapping):
             return None
@@ -219,7 +219,7 @@ class Claims:
         assert decoded is not None  # noqa: S101 - the kernel made it
         runner = payload.get("runner") or {}
         timeout = runner.get("timeout") or (SessionSettings.deadline_ms if runner.get("url") else DEFAULT_TIMEOUT_MS)
-        return Post(self._source(spec), payload["agent"], decoded[1], timeout + LEASE_GRACE_MS)
+        return ClaimContext(self._source(spec), payload["agent"], decoded[1], timeout + LEASE_GRACE_MS)
 
     def _source(self, spec: Mapping[str, Any]) -> WorkSource:
         """The source that a job names; kept, because it knows what has not changed."""
@@ -235,7 +235,7 @@ class Claims:
             from wakeful.domains.agents.sources.directory import DirectorySource
 
             is_trusted = spec.get("trust") != "none"
-            inline = isinstance(self._scheduler.clock, VirtualClock)
+            inline = isinstance(self._scheduler.clock, ManualClock)
             return DirectorySource(spec["path"], inline=inline, is_trusted=is_trusted)
         from wakeful.domains.agents.sources.github import GitHubSource  # loads httpx
         from wakeful.domains.agents.sources.github_api import GitHub
@@ -258,11 +258,11 @@ def _has_ready(tx: Transaction, agent: str, key: str | None) -> bool:
     return tx.of(AgentTables).has_ready(agent, key)
 
 
-def _in_hand(post: Post, item: WorkItem) -> InHand:
+def _in_hand(post: ClaimContext, item: WorkItem) -> InHand:
     return InHand(str(item.external_id), marking.read(item), post.agent, post.lease_ms)
 
 
-def _unreported(tx: Transaction, post: Post) -> list[tuple[WorkItem, str]]:
+def _unreported(tx: Transaction, post: ClaimContext) -> list[tuple[WorkItem, str]]:
     """What is still to be reported, each with what to say: why it failed, or what the agent replied."""
     found = tx.of(SourceTables).unreported(post.agent, post.source.key, MOST_REPORTS)
     return [(item, item.last_error or _reply_to(tx, item)) for item in found if marking.read(item).get("nonce")]
@@ -274,14 +274,14 @@ def _reply_to(tx: Transaction, item: WorkItem) -> str:
     return str(output.get("reply") or "") if isinstance(output, dict) else ""
 
 
-def _not_ours(tx: Transaction, item: WorkItem, held: Lost | Missing | Settled) -> None:
+def _not_ours(tx: Transaction, item: WorkItem, held: Lost | Missing | ItemSettled) -> None:
     """What becomes of an item that a run claimed and did not get."""
     tables = tx.of(AgentTables)
     if isinstance(held, Missing):
         tx.of(SourceTables).forget(item.id, item.run_id or 0)
     elif marking.still(tx, item) is None:
         return
-    elif isinstance(held, Settled):
+    elif isinstance(held, ItemSettled):
         tables.save_item(item._replace(status=held.status, held=0))
     else:
         attempts = max(0, item.attempts - 1)

@@ -14,18 +14,18 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
 
-from wakeful.domains.agents.sources.folders import Folders, Place
+from wakeful.domains.agents.sources.folders import FolderFile, Folders
 from wakeful.domains.agents.sources.source import (
     Claimed,
-    Found,
-    Held,
     InHand,
-    Listing,
+    ItemHeld,
+    ItemSettled,
     Lost,
     Missing,
     Note,
-    Settled,
     SourceFailed,
+    SourceItem,
+    SourceListing,
 )
 from wakeful.threads import room
 from wakeful.trust import distrust_below
@@ -51,12 +51,12 @@ class DirectorySource:
     def key(self) -> str:
         return f"directory:{self._path}"
 
-    async def waiting(self, most: int) -> Listing:
+    async def waiting(self, most: int) -> SourceListing:
         return await self._do(lambda folders: self._list(folders, most))
 
-    def is_back(self, found: Found, mark: Mapping[str, Any]) -> bool:  # noqa: ARG002 - where a file is says it all
+    def is_back(self, found: SourceItem, mark: Mapping[str, Any]) -> bool:  # noqa: ARG002 - where a file is says it all
         try:
-            return self._step(lambda folders: folders.is_file(Place("new", found.external_id)))
+            return self._step(lambda folders: folders.is_file(FolderFile("new", found.external_id)))
         except SourceFailed:
             return False
 
@@ -69,7 +69,7 @@ class DirectorySource:
             if not await self._do(lambda folders: _take(folders, item)):
                 return Missing()
         await note({"there": True, "host": socket.gethostname()})
-        doing = Place("doing", name)
+        doing = FolderFile("doing", name)
         if await self._do(lambda folders: folders.exists(doing)):  # another file of that name is being worked on
             await note({"there": False})
             await self._do(lambda folders: _move(folders, hidden, "new", name))
@@ -77,7 +77,7 @@ class DirectorySource:
         return await self._do(lambda folders: self._begin(folders, hidden, doing))
 
     async def release(self, item: InHand, note: Note) -> None:
-        hidden, doing = _hidden(item), Place("doing", item.external_id)
+        hidden, doing = _hidden(item), FolderFile("doing", item.external_id)
         if item.mark.get("there"):
             await self._do(lambda folders: _hide(folders, doing, hidden))
         await note({"there": False})  # while the hidden name still says that it is ours
@@ -90,36 +90,36 @@ class DirectorySource:
 
     # -- files --------------------------------------------------------------------------------------------------------
 
-    def _list(self, folders: Folders, most: int) -> Listing:
+    def _list(self, folders: Folders, most: int) -> SourceListing:
         folders.make()
         ages = ((_age(entry), entry.name) for entry in folders.entries("new") if _is_item(entry))
         waiting = [(age, name) for age, name in ages if age is not None]
         first = heapq.nsmallest(most, waiting)
-        return Listing([Found(name, name) for _, name in first], len(waiting) <= most)
+        return SourceListing([SourceItem(name, name) for _, name in first], len(waiting) <= most)
 
     def _look(self, folders: Folders, item: InHand) -> Claimed | None:
         """What our note about the item means now; None where it must be taken from where it waits."""
         name = item.external_id
         if not item.mark.get("there"):
             return None
-        if folders.exists(Place("doing", name)):
-            return self._read(folders, Place("doing", name))
-        if folders.exists(Place("new", name)):
+        if folders.exists(FolderFile("doing", name)):
+            return self._read(folders, FolderFile("doing", name))
+        if folders.exists(FolderFile("new", name)):
             return None
         for status in ("done", "failed"):
-            if folders.exists(Place(status, name)):
-                return Settled(status)
+            if folders.exists(FolderFile(status, name)):
+                return ItemSettled(status)
         return None if item.mark.get("host") == socket.gethostname() else Lost()
 
-    def _begin(self, folders: Folders, hidden: Place, doing: Place) -> Held:
+    def _begin(self, folders: Folders, hidden: FolderFile, doing: FolderFile) -> ItemHeld:
         folders.rename(hidden, doing)
         return self._read(folders, doing)
 
-    def _read(self, folders: Folders, place: Place) -> Held:
+    def _read(self, folders: Folders, place: FolderFile) -> ItemHeld:
         content = folders.read(place, 4 * LONGEST_BODY)
         text = content.decode("utf-8", "replace")[:LONGEST_BODY]
         path = self._path / place.folder / place.name
-        return Held(None, text, os.path.realpath(path), self._is_trusted and self._is_own(path))
+        return ItemHeld(None, text, os.path.realpath(path), self._is_trusted and self._is_own(path))
 
     def _is_own(self, path: Path) -> bool:
         """Whether no other user could have put the file there: neither where it waited nor where it is."""
@@ -142,14 +142,14 @@ class DirectorySource:
             raise SourceFailed(said) from None
 
 
-def _hidden(item: InHand) -> Place:
-    return Place("doing", f".{item.nonce}~{item.external_id}")
+def _hidden(item: InHand) -> FolderFile:
+    return FolderFile("doing", f".{item.nonce}~{item.external_id}")
 
 
 def _take(folders: Folders, item: InHand) -> bool:
     """Take the file; False if it is not there, or another process was faster."""
     for folder in ("new", "failed", "done") if item.mark.get("again") else ("new",):
-        place = Place(folder, item.external_id)
+        place = FolderFile(folder, item.external_id)
         if folders.is_file(place):
             with contextlib.suppress(FileNotFoundError):
                 folders.rename(place, _hidden(item))
@@ -157,27 +157,27 @@ def _take(folders: Folders, item: InHand) -> bool:
     return False
 
 
-def _hide(folders: Folders, doing: Place, hidden: Place) -> None:
+def _hide(folders: Folders, doing: FolderFile, hidden: FolderFile) -> None:
     if folders.exists(doing) and not folders.exists(hidden):
         folders.rename(doing, hidden)
 
 
 def _settle(folders: Folders, item: InHand, status: str) -> None:
     """Move what is ours to where its result belongs."""
-    hidden, doing = _hidden(item), Place("doing", item.external_id)
+    hidden, doing = _hidden(item), FolderFile("doing", item.external_id)
     if folders.exists(hidden):
         _move(folders, hidden, status, item.external_id)
     if item.mark.get("there") and folders.exists(doing):
         _move(folders, doing, status, item.external_id)
 
 
-def _move(folders: Folders, place: Place, folder: str, name: str) -> None:
+def _move(folders: Folders, place: FolderFile, folder: str, name: str) -> None:
     """Move a file into a folder under its name, or the next free one: nothing there is written over."""
     stem, suffix = os.path.splitext(name)  # noqa: PTH122 - a name, not a path
-    number, target = 1, Place(folder, name)
+    number, target = 1, FolderFile(folder, name)
     while folders.exists(target):
         number += 1
-        target = Place(folder, f"{stem}-{number}{suffix}")
+        target = FolderFile(folder, f"{stem}-{number}{suffix}")
     folders.rename(place, target)
 
 

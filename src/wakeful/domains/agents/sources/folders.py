@@ -18,7 +18,7 @@ NAMES = ("new", "doing", "done", "failed")
 _OPENED = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
-class Place(NamedTuple):
+class FolderFile(NamedTuple):
     """A file in one of the folders."""
 
     folder: str
@@ -44,22 +44,22 @@ class Folders:
         for name in NAMES:
             self._folder(name)
 
-    def exists(self, place: Place) -> bool:
+    def exists(self, place: FolderFile) -> bool:
         """Whether anything has that name, also a link that leads nowhere."""
         return self._status(place) is not None
 
-    def is_file(self, place: Place) -> bool:
+    def is_file(self, place: FolderFile) -> bool:
         """Whether it is a file, and not a link to one."""
         found = self._status(place)
         return found is not None and stat.S_ISREG(found.st_mode)
 
-    def rename(self, place: Place, target: Place) -> None:
+    def rename(self, place: FolderFile, target: FolderFile) -> None:
         """Move a file; FileNotFoundError where it is gone."""
         _refuse_path(place, target)
         source, goal = self._folder(place.folder), self._folder(target.folder)
         os.rename(place.name, target.name, src_dir_fd=source, dst_dir_fd=goal)
 
-    def read(self, place: Place, most: int) -> bytes:
+    def read(self, place: FolderFile, most: int) -> bytes:
         """The beginning of a file. Never waits, as a pipe would."""
         _refuse_path(place)
         flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -76,7 +76,7 @@ class Folders:
         with os.scandir(self._folder(folder)) as found:
             yield from found
 
-    def _status(self, place: Place) -> os.stat_result | None:
+    def _status(self, place: FolderFile) -> os.stat_result | None:
         _refuse_path(place)
         try:
             return os.stat(place.name, dir_fd=self._folder(place.folder), follow_symlinks=False)
@@ -107,7 +107,7 @@ class Folders:
         self._open[name] = number
 
 
-def _refuse_path(*places: Place) -> None:
+def _refuse_path(*places: FolderFile) -> None:
     """OSError for a name that is a path: it would lead out of its folder."""
     for place in places:
         if "/" in place.name or "\0" in place.name or place.name in ("", ".", ".."):

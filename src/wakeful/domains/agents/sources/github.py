@@ -15,7 +15,17 @@ from urllib.parse import quote, urlencode
 
 from wakeful.clock import sleep
 from wakeful.domains.agents.sources.github_api import Connection, GitHub
-from wakeful.domains.agents.sources.source import Claimed, Found, Held, InHand, Listing, Lost, Missing, Note, Settled
+from wakeful.domains.agents.sources.source import (
+    Claimed,
+    InHand,
+    ItemHeld,
+    ItemSettled,
+    Lost,
+    Missing,
+    Note,
+    SourceItem,
+    SourceListing,
+)
 from wakeful.triggers.moments import iso, to_ms
 
 LONGEST_CLAIM_MS = 24 * 3_600_000
@@ -28,7 +38,7 @@ MAY_WRITE = (None, "OWNER", "MEMBER", "COLLABORATOR")
 _CLAIM = re.compile(r"<!-- wakeful-claim ([A-Za-z0-9]+) until (\S+) -->")
 
 
-class Claim(NamedTuple):
+class GithubClaim(NamedTuple):
     """A claim, as a comment has it."""
 
     comment: int
@@ -51,14 +61,14 @@ class GitHubSource:
     def key(self) -> str:
         return f"github:{self._repo}"
 
-    async def waiting(self, most: int) -> Listing:
+    async def waiting(self, most: int) -> SourceListing:
         wanted = {"labels": self._label, "state": "open", "sort": "created", "direction": "asc", "per_page": 100}
         async with self._api.connected() as api:
             found, is_whole = await api.every(f"/repos/{self._repo}/issues?{urlencode(wanted)}", keep=True)
         issues = [self._found(issue) for issue in found if "pull_request" not in issue and "number" in issue]
-        return Listing(issues[:most], is_whole and len(issues) <= most)
+        return SourceListing(issues[:most], is_whole and len(issues) <= most)
 
-    def is_back(self, found: Found, mark: Mapping[str, Any]) -> bool:
+    def is_back(self, found: SourceItem, mark: Mapping[str, Any]) -> bool:
         """Changed after our report, and still listed: the label was put back."""
         return mark.get("reported") is None or str(found.version) > str(mark["reported"])
 
@@ -69,7 +79,7 @@ class GitHubSource:
                 return Missing()
             comments = await self._comments(api, item)
             if _says(comments, _report_mark(item.nonce)):
-                return Settled("done")
+                return ItemSettled("done")
             claims = self._claims(comments)
             ours = next((claim for claim in claims if claim.nonce == item.nonce), None)
             if claims and claims[0] is not ours:
@@ -82,7 +92,7 @@ class GitHubSource:
             elif not await self._claim(api, item, note):
                 return Lost()
         found = self._found(issue.body)
-        return Held(found.title, found.body)
+        return ItemHeld(found.title, found.body)
 
     async def release(self, item: InHand, note: Note) -> None:  # noqa: ARG002 - the comment itself names the claimant
         async with self._api.connected() as api:
@@ -124,7 +134,7 @@ class GitHubSource:
         if comment is not None:
             await api.ask("DELETE", self._comment(comment), expected=GONE)
 
-    def _claims(self, comments: list[dict[str, Any]]) -> list[Claim]:
+    def _claims(self, comments: list[dict[str, Any]]) -> list[GithubClaim]:
         """Live claims of users with write access, the lowest id first."""
         found = (claim for comment in comments if _may_write(comment) and (claim := read_claim(comment)) is not None)
         return sorted(claim for claim in found if claim.until > self._now())
@@ -135,11 +145,11 @@ class GitHubSource:
         names = {one.get("name") if isinstance(one, dict) else one for one in issue.get("labels", ())}
         return self._label in names or bool(mark.get("again"))
 
-    def _found(self, issue: dict[str, Any]) -> Found:
+    def _found(self, issue: dict[str, Any]) -> SourceItem:
         title, body = str(issue.get("title") or "")[:LONGEST_TITLE], issue.get("body")
         number = issue["number"]
         text = None if body is None else str(body)[:LONGEST_BODY]
-        return Found(f"{self._repo}#{number}", title.strip() or f"Issue {number}", text, issue.get("updated_at"))
+        return SourceItem(f"{self._repo}#{number}", title.strip() or f"Issue {number}", text, issue.get("updated_at"))
 
     def _at(self, item: InHand) -> str:
         return f"/repos/{self._repo}/issues/{item.external_id.rpartition('#')[2]}"
@@ -152,7 +162,7 @@ class GitHubSource:
         return f"<!-- wakeful-claim {item.nonce} until {until} -->\nThe agent {item.agent} is working on this issue."
 
 
-def read_claim(comment: Mapping[str, Any]) -> Claim | None:
+def read_claim(comment: Mapping[str, Any]) -> GithubClaim | None:
     """The claim that a comment begins with."""
     match = _CLAIM.match(str(comment.get("body") or ""))
     if match is None or "id" not in comment:
@@ -161,7 +171,7 @@ def read_claim(comment: Mapping[str, Any]) -> Claim | None:
     made = _moment(str(comment.get("created_at")))
     if until is None:
         return None
-    return Claim(int(comment["id"]), match[1], until if made is None else min(until, made + LONGEST_CLAIM_MS))
+    return GithubClaim(int(comment["id"]), match[1], until if made is None else min(until, made + LONGEST_CLAIM_MS))
 
 
 def _may_write(comment: Mapping[str, Any]) -> bool:

@@ -27,7 +27,7 @@ _NEXT = re.compile(r'<([^<>]+)>\s*;\s*rel="?next"?')
 _trusted: ssl.SSLContext | None = None
 
 
-class Page(NamedTuple):
+class CachedPage(NamedTuple):
     """An answer as it may be used again while GitHub says that it is unchanged."""
 
     etag: str
@@ -35,7 +35,7 @@ class Page(NamedTuple):
     following: str | None
 
 
-class Answer(NamedTuple):
+class GithubResponse(NamedTuple):
     """What GitHub said."""
 
     status: int
@@ -52,7 +52,7 @@ class GitHub:
         """`token`: looked up for every connection. `pause_s`: between two writes."""
         self.base = base.rstrip("/")
         self.now = now
-        self.pages: dict[str, Page] = {}
+        self.pages: dict[str, CachedPage] = {}
         self.pause_s = pause_s
         self._token = token
 
@@ -83,7 +83,7 @@ class Connection:
 
     async def ask(
         self, method: str, path: str, body: Any = None, *, expected: tuple[int, ...] = (), keep: bool = False
-    ) -> Answer:
+    ) -> GithubResponse:
         """One request. `keep`: remember the answer, and ask whether it has changed the next time."""
         github = self._github
         url = path if path.startswith(f"{github.base}/") else f"{github.base}{path}"
@@ -92,15 +92,15 @@ class Connection:
             await self._pause()
         response, content = await self._send(method, url, body, known)
         if response.status_code == httpx.codes.NOT_MODIFIED and known is not None:
-            return Answer(200, known.body, known.following)
+            return GithubResponse(200, known.body, known.following)
         if not (response.is_success or response.status_code in expected):
             raise self._problem(response, content)
-        answer = Answer(response.status_code, _json(content), self._next(response))
+        answer = GithubResponse(response.status_code, _json(content), self._next(response))
         etag = response.headers.get("etag")
         if keep and response.is_success and etag is not None:
             if len(github.pages) >= 2 * MOST_PAGES:
                 github.pages.clear()
-            github.pages[url] = Page(etag, answer.body, answer.following)
+            github.pages[url] = CachedPage(etag, answer.body, answer.following)
         return answer
 
     async def every(self, path: str, *, keep: bool = False) -> tuple[list[dict[str, Any]], bool]:
@@ -125,7 +125,7 @@ class Connection:
             await sleep(self._github.pause_s)
         self._written = True
 
-    async def _send(self, method: str, url: str, body: Any, known: Page | None) -> tuple[httpx.Response, bytes]:
+    async def _send(self, method: str, url: str, body: Any, known: CachedPage | None) -> tuple[httpx.Response, bytes]:
         headers = {"If-None-Match": known.etag} if known is not None else {}
         try:
             request = self._client.build_request(method, url, json=body, headers=headers)

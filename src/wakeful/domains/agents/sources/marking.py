@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from wakeful.domains.agents.fencing import holds
 from wakeful.domains.agents.naming import wake_job
 from wakeful.domains.agents.senders.trusting import OWN
-from wakeful.domains.agents.sources.source import Found, Held, Listing, SourceFailed, WorkSource
+from wakeful.domains.agents.sources.source import ItemHeld, SourceFailed, SourceItem, SourceListing, WorkSource
 from wakeful.domains.agents.sources.tables import SourceTables
 from wakeful.domains.agents.tables import AgentTables, WorkItem
 from wakeful.domains.agents.work import name_item, next_for
@@ -48,7 +48,7 @@ def verdict(item: WorkItem) -> str | None:
     return read(item).get(VERDICT)
 
 
-def bring_in(tx: Transaction, context: Context, post: Claimant, listing: Listing, most: int) -> None:
+def bring_in(tx: Transaction, context: Context, post: Claimant, listing: SourceListing, most: int) -> None:
     """Sync the waiting items with those at the source; items that runs hold are left alone."""
     owner, source = owner_of(tx, post.agent), post.source
     if owner is None:
@@ -67,7 +67,7 @@ def bring_in(tx: Transaction, context: Context, post: Claimant, listing: Listing
         tables.drop(post.agent, source.key, [number for number, called in waiting if called not in listed])
 
 
-def _new(tx: Transaction, context: Context, post: Claimant, found: Found) -> WorkItem:
+def _new(tx: Transaction, context: Context, post: Claimant, found: SourceItem) -> WorkItem:
     body = None if found.body is None else clean(found.body)
     title, called = clean(found.title), clean(found.external_id)
     number, key = context.new_id(), post.source.key
@@ -77,7 +77,7 @@ def _new(tx: Transaction, context: Context, post: Claimant, found: Found) -> Wor
     )  # fmt: skip
 
 
-def _again(tx: Transaction, source: WorkSource, item: WorkItem, found: Found) -> None:
+def _again(tx: Transaction, source: WorkSource, item: WorkItem, found: SourceItem) -> None:
     """An item that was reported and waits again is worked on again; one that waits says what it says there."""
     if item.status in ("done", "failed") and not item.held and source.is_back(found, read(item)):
         tx.of(AgentTables).save_item(item._replace(status="ready", attempts=0, last_error=None, mark=None))
@@ -135,7 +135,7 @@ def put_back(tx: Transaction, item: WorkItem) -> None:
         tx.of(AgentTables).save_item(found._replace(status="ready", attempts=max(0, found.attempts - 1)))
 
 
-def refresh(tx: Transaction, item: WorkItem, held: Held) -> WorkItem:
+def refresh(tx: Transaction, item: WorkItem, held: ItemHeld) -> WorkItem:
     """The item as it is at its source now; its run names it."""
     found = _own(tx, item)
     if held.is_own != bool(read(found).get(OWN)):

@@ -33,7 +33,7 @@ class SourceLimited(SourceFailed):
         self.until = until
 
 
-class Found(NamedTuple):
+class SourceItem(NamedTuple):
     """An item that waits at its source."""
 
     external_id: str
@@ -42,10 +42,10 @@ class Found(NamedTuple):
     version: str | None = None  # grows with every change at the source, if it has versions
 
 
-class Listing(NamedTuple):
+class SourceListing(NamedTuple):
     """What waits at a source, the first to be worked on first; `is_whole`: nothing else does."""
 
-    found: list[Found]
+    found: list[SourceItem]
     is_whole: bool
 
 
@@ -62,7 +62,7 @@ class InHand(NamedTuple):
         return str(self.mark["nonce"])
 
 
-class Held(NamedTuple):
+class ItemHeld(NamedTuple):
     """The source knows the item as ours."""
 
     title: str | None = None
@@ -79,13 +79,13 @@ class Missing(NamedTuple):
     """The item no longer waits at the source."""
 
 
-class Settled(NamedTuple):
+class ItemSettled(NamedTuple):
     """We reported the item before a crash; `status` is done or failed."""
 
     status: str
 
 
-Claimed = Held | Lost | Missing | Settled
+Claimed = ItemHeld | Lost | Missing | ItemSettled
 Note = Callable[[Mapping[str, Any]], Awaitable[None]]
 """Stores what must be known about a claim before the next step is taken."""
 
@@ -97,10 +97,10 @@ class WorkSource(Protocol):
     def key(self) -> str:
         """The key of this source, as it is stored with its items."""
 
-    async def waiting(self, most: int) -> Listing:
+    async def waiting(self, most: int) -> SourceListing:
         """The items that wait, so many at most."""
 
-    def is_back(self, found: Found, mark: Mapping[str, Any]) -> bool:
+    def is_back(self, found: SourceItem, mark: Mapping[str, Any]) -> bool:
         """Whether an item that was reported waits again. Called in a transaction: nothing here takes time."""
 
     async def claim(self, item: InHand, note: Note) -> Claimed:

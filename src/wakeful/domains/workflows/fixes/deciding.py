@@ -10,7 +10,7 @@ from wakeful import ids
 from wakeful.domains.workflows.fixes.hook import LIMIT_S, FixRequest, NoAnswer
 from wakeful.domains.workflows.fixes.tables import OPEN, Fixes, FixRow
 from wakeful.domains.workflows.issues import alert_about
-from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, Workflows
+from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowVerbs
 from wakeful.domains.workflows.timing import MAX_FIXES
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.rules.outcome import clean
@@ -24,7 +24,7 @@ BY_ITSELF = "auto_fix_apply"
 DECIDED_BY_PERSON = ("none", "proposed", "refused")
 
 
-class Code(NamedTuple):
+class WorkflowCode(NamedTuple):
     """The code that a node has of a workflow."""
 
     version: str
@@ -48,24 +48,24 @@ class Apply(NamedTuple):
 
 def how_stuck(tx: Transaction, name: str) -> str | None:
     """None where no failure of its code stops the workflow; `person` where one decides, else `hook`."""
-    row = tx.of(Workflows).get(name)
+    row = tx.of(WorkflowVerbs).get(name)
     if row is None or row.issue != "logic" or row.removed_at is not None:
         return None
     latest = tx.of(Fixes).latest(name)
-    handler = tx.of(Workflows).handler(name, row.issue_handler or "")
+    handler = tx.of(WorkflowVerbs).handler(name, row.issue_handler or "")
     if latest is not None and latest.status in ("asked", "accepted"):
         return "hook"
     is_answered = latest is not None and latest.run_id == row.issue_run and latest.status in DECIDED_BY_PERSON
     return "person" if is_answered or handler is None or handler.fixes >= MAX_FIXES else "hook"
 
 
-def next_step(tx: Transaction, context: Context, name: str, code: Code) -> Ask | Apply | None:
+def next_step(tx: Transaction, context: Context, name: str, code: WorkflowCode) -> Ask | Apply | None:
     """What this node does about a workflow whose code failed; None: nothing now."""
-    tx.of(Workflows).lock_jobs(name)
-    row = tx.of(Workflows).lock(name)
+    tx.of(WorkflowVerbs).lock_jobs(name)
+    row = tx.of(WorkflowVerbs).lock(name)
     if row is None or row.issue != "logic" or row.issue_run is None or row.version != code.version:
         return None
-    handler = tx.of(Workflows).handler(name, row.issue_handler or "")
+    handler = tx.of(WorkflowVerbs).handler(name, row.issue_handler or "")
     latest = tx.of(Fixes).latest(name)
     if handler is None:
         return None
@@ -90,8 +90,10 @@ def _was_cut_off(tx: Transaction, context: Context, fix: FixRow) -> bool:
     return node is None or node.stopped_at is not None or node.taken_by is not None
 
 
-def _begin(tx: Transaction, context: Context, row: WorkflowRow, handler: HandlerRow, *, code: Code) -> Ask | None:
-    attempt = tx.of(Workflows).run(row.issue_run or 0)
+def _begin(
+    tx: Transaction, context: Context, row: WorkflowRow, handler: HandlerRow, *, code: WorkflowCode
+) -> Ask | None:
+    attempt = tx.of(WorkflowVerbs).run(row.issue_run or 0)
     if attempt is None:
         return None
     number = handler.fixes + 1
@@ -101,7 +103,7 @@ def _begin(tx: Transaction, context: Context, row: WorkflowRow, handler: Handler
         before=json.dumps(dict(code.files), ensure_ascii=False),
     )  # fmt: skip
     tx.of(Fixes).add(fix)
-    tx.of(Workflows).change_handler(row.name, handler.name, fixes=number)
+    tx.of(WorkflowVerbs).change_handler(row.name, handler.name, fixes=number)
     _announce(tx, row.name, "fix_asked", fix.id)
     error, _, trace = (row.issue_message or "").partition("\n")
     request = FixRequest(
@@ -162,7 +164,7 @@ def _end(tx: Transaction, context: Context, fix: FixRow, status: str, note: str 
     tx.of(Fixes).change(fix.id, status=status, ended_at=tx.now, note=clean(note)[:2000] if note else None)
     _announce(tx, fix.workflow, f"fix_{status}", fix.id)
     if status == "none" or fix.number >= MAX_FIXES:
-        row = tx.of(Workflows).get(fix.workflow)
+        row = tx.of(WorkflowVerbs).get(fix.workflow)
         said = (row.issue_message or "").partition("\n")[0] if row is not None and row.issue == "logic" else ""
         if said:
             alert_about(tx, context, fix.workflow, said, kind="logic", run=fix.run_id)
@@ -196,7 +198,7 @@ def lapse(tx: Transaction, name: str, version: str | None = None) -> None:
 def _locked(tx: Transaction, fix_id: int) -> FixRow | None:
     fix = tx.of(Fixes).get(fix_id)
     if fix is not None:
-        tx.of(Workflows).lock(fix.workflow)
+        tx.of(WorkflowVerbs).lock(fix.workflow)
         fix = tx.of(Fixes).get(fix_id)
     return fix
 

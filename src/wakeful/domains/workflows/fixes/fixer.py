@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from wakeful import clock
-from wakeful.child_processes import Listed
+from wakeful.child_processes import EnvironmentList
 from wakeful.domains.workflows.fixes import deciding
-from wakeful.domains.workflows.fixes.deciding import Apply, Ask, Code
-from wakeful.domains.workflows.fixes.hook import Answer, NoAnswer, ask
+from wakeful.domains.workflows.fixes.deciding import Apply, Ask, WorkflowCode
+from wakeful.domains.workflows.fixes.hook import HookAnswer, NoAnswer, ask
 from wakeful.domains.workflows.fixes.syntax import refuse_other_workflow, refuse_syntax
 from wakeful.domains.workflows.fixes.trial import try_out
 from wakeful.domains.workflows.function_source import source_text
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from wakeful.domains.workflows.authoring import Workflow
     from wakeful.domains.workflows.fixes.tables import FixRow
-    from wakeful.domains.workflows.registry import Registry
+    from wakeful.domains.workflows.registry import WorkflowRegistry
     from wakeful.scheduler import Scheduler
 
 LOOK_S = 2.0
@@ -49,7 +49,7 @@ class Fixer(Service):
     """Beside the engine: does one step for each workflow whose code failed."""
 
     def __init__(
-        self, scheduler: Scheduler, registry: Registry, deploy: Callable[[Scheduler, Workflow], Awaitable[None]]
+        self, scheduler: Scheduler, registry: WorkflowRegistry, deploy: Callable[[Scheduler, Workflow], Awaitable[None]]
     ) -> None:
         super().__init__("the search for corrections", IDLE_S)
         self._scheduler = scheduler
@@ -84,11 +84,11 @@ class Fixer(Service):
         elif isinstance(step, Apply):
             await self._apply(workflow, step.fix)
 
-    def _code(self, workflow: Workflow, version: str) -> Code:
+    def _code(self, workflow: Workflow, version: str) -> WorkflowCode:
         ref = workflow.ref
         if ref is None:
-            return Code(version, sources_of(workflow), None, workflow.auto_fix_apply)
-        return Code(version, texts_of(ref), str(ref.path.parent), workflow.auto_fix_apply)
+            return WorkflowCode(version, sources_of(workflow), None, workflow.auto_fix_apply)
+        return WorkflowCode(version, texts_of(ref), str(ref.path.parent), workflow.auto_fix_apply)
 
     # -- asking -------------------------------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class Fixer(Service):
         )  # fmt: skip
         self.wake()
 
-    async def _checked(self, workflow: Workflow, answer: Answer, before: Mapping[str, str]) -> _Made | None:
+    async def _checked(self, workflow: Workflow, answer: HookAnswer, before: Mapping[str, str]) -> _Made | None:
         """The answer as code of the same workflow, as far as that can be seen without running it; else NoAnswer."""
         if answer.workflow is not None:
             return _checked_workflow(workflow, answer.workflow)
@@ -140,7 +140,7 @@ class Fixer(Service):
         return work() if self._is_virtual() else await room("corrections of workflows").call(work)
 
     def _is_virtual(self) -> bool:
-        return isinstance(self._scheduler.clock, clock.VirtualClock)
+        return isinstance(self._scheduler.clock, clock.ManualClock)
 
     # -- deploying ----------------------------------------------------------------------------------------------------
 
@@ -169,7 +169,7 @@ class Fixer(Service):
             return offered
         before, files = json.loads(fix.before), json.loads(fix.files or "{}")
         _refuse_changed(ref, before, files)
-        env = Listed.read(workflow.auto_fix_env)
+        env = EnvironmentList.read(workflow.auto_fix_env)
         found = await self._aside(lambda: try_out(ref, {**before, **files}, env))
         if found.name != workflow.name:
             raise NoAnswer(f"the correction is of a workflow called {found.name}")

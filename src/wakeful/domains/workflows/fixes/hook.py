@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wakeful.child_processes import Listed, run_beside
+from wakeful.child_processes import EnvironmentList, run_beside
 from wakeful.threads import room
 
 LIMIT_S = 600.0
@@ -38,7 +38,7 @@ class FixRequest:
     folder: str | None = None
 
 
-class Answer(NamedTuple):
+class HookAnswer(NamedTuple):
     """What a hook answered: files with their new text or a whole `Workflow`, and a remark. Both None: nothing."""
 
     files: dict[str, str] | None = None
@@ -53,7 +53,9 @@ class NoAnswer(Exception):
 Hook = Callable[[FixRequest], Any] | Sequence[str]
 
 
-async def ask(hook: Hook, request: FixRequest, env: Sequence[str] = (), *, home: Path | None, inline: bool) -> Answer:
+async def ask(
+    hook: Hook, request: FixRequest, env: Sequence[str] = (), *, home: Path | None, inline: bool
+) -> HookAnswer:
     """Ask the hook; NoAnswer where it fails, says nonsense or takes longer than ten minutes.
 
     `env` lists what a program gets beside ordinary variables: NAME or NAME=value.
@@ -61,7 +63,7 @@ async def ask(hook: Hook, request: FixRequest, env: Sequence[str] = (), *, home:
     asked = (
         _call(hook, request, inline=inline)
         if callable(hook)
-        else _run(hook, request, home, Listed.read(env).environment())
+        else _run(hook, request, home, EnvironmentList.read(env).environment())
     )
     try:
         async with asyncio.timeout(LIMIT_S):
@@ -111,25 +113,25 @@ def _parsed(said: bytes) -> Any:
         raise NoAnswer('the answer is not JSON: {"files": {"NAME.py": "TEXT"}, "note": "TEXT"}') from None
 
 
-def read_answer(found: Any) -> Answer:
+def read_answer(found: Any) -> HookAnswer:
     """What was answered: nothing, a workflow, or files by name, also as `{"files": …, "note": …}`."""
     from wakeful.domains.workflows.authoring import Workflow
 
     if found is None:
-        return Answer()
+        return HookAnswer()
     if isinstance(found, Workflow):
-        return Answer(workflow=found)
+        return HookAnswer(workflow=found)
     if not isinstance(found, Mapping):
         raise NoAnswer(f"the answer is neither files nor a workflow: {found!r:.80}")
     files = found.get("files") if set(found) <= {"files", "note"} else found
     note = found.get("note") if set(found) <= {"files", "note"} else None
     if not files:
-        return Answer(note=_note(note))
+        return HookAnswer(note=_note(note))
     if not isinstance(files, Mapping) or not all(isinstance(text, str) for pair in files.items() for text in pair):
         raise NoAnswer("the files of the answer are not texts by name")
     for name in files:
         _check_name(name)
-    return Answer(dict(files), note=_note(note))
+    return HookAnswer(dict(files), note=_note(note))
 
 
 def _check_name(name: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wakeful.child_processes import Finished, Listed, TookTooLong, run_to_end
+from wakeful.child_processes import EnvironmentList, Finished, TookTooLong, run_to_end
 from wakeful.domains.workflows.fixes.hook import NoAnswer
 from wakeful.domains.workflows.loading import CannotLoad, FileRef, load_file
 
@@ -34,7 +34,7 @@ class Trial(NamedTuple):
     version: str
 
 
-def try_out(ref: FileRef, files: Mapping[str, str], env: Listed) -> Trial:
+def try_out(ref: FileRef, files: Mapping[str, str], env: EnvironmentList) -> Trial:
     """Load the workflow from these texts; NoAnswer where that fails or takes longer than a minute."""
     with tempfile.TemporaryDirectory(prefix="wakeful-fix-") as name:
         folder = Path(name).resolve()

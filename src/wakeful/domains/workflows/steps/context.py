@@ -24,13 +24,13 @@ from wakeful.domains.workflows.checkpoints import as_json
 from wakeful.domains.workflows.failures import LogicError, is_refused, leaves
 from wakeful.domains.workflows.forgotten import awaited
 from wakeful.domains.workflows.handler_context import HandlerContext
-from wakeful.domains.workflows.publishing import Message, is_key
+from wakeful.domains.workflows.publishing import NewEvent, is_key
 from wakeful.domains.workflows.steps.authoring import STEP_LIMIT_MS, read_limit
 from wakeful.domains.workflows.steps.failures import RemovedStep, StepFailed, StepUncertain
 from wakeful.domains.workflows.steps.outgoing import why_not_elsewhere
 from wakeful.domains.workflows.steps.rules import MAX_HOPS
 from wakeful.domains.workflows.steps.tables import DONE, FAILED, UNCERTAIN, StepRow
-from wakeful.domains.workflows.steps.wanted import Wanted
+from wakeful.domains.workflows.steps.wanted import StepRequest
 from wakeful.domains.workflows.threads import counted, current
 from wakeful.domains.workflows.timing import RECONCILE_LIMIT_MS, RECONCILE_TRIES, reconcile_delay
 from wakeful.errors import InvalidJob
@@ -76,7 +76,7 @@ class StepContext(HandlerContext):
     ) -> Coroutine[Any, Any, Any]:
         """Do something outside once, and return what it returned, also after a crash or in a later attempt."""
         self._note_caught()
-        wanted = Wanted(name, function, args, kwargs)
+        wanted = StepRequest(name, function, args, kwargs)
         question = approve if isinstance(approve, str) else "" if approve else None
         return self._noted(wanted, reconcile, timeout, question)
 
@@ -104,7 +104,7 @@ class StepContext(HandlerContext):
         for step in self._at_work:
             step.cancel()
 
-    async def _noted(self, wanted: Wanted, reconcile: Any, timeout: Any, question: str | None) -> Any:
+    async def _noted(self, wanted: StepRequest, reconcile: Any, timeout: Any, question: str | None) -> Any:
         """The step; beside others it is a task of its own, so that one that fails does not cut off those beside it."""
         wanted.caller = asyncio.current_task()
         step = self._step(wanted, reconcile, timeout, question)
@@ -120,7 +120,7 @@ class StepContext(HandlerContext):
         if not task.cancelled():
             task.exception()  # whoever waited for it may be gone: then it is on record alone
 
-    async def _step(self, wanted: Wanted, reconcile: Any, timeout: Any, question: str | None) -> Any:
+    async def _step(self, wanted: StepRequest, reconcile: Any, timeout: Any, question: str | None) -> Any:
         name = wanted.name
         self._check(wanted)
         if reconcile is not None and not callable(reconcile):
@@ -166,7 +166,7 @@ class StepContext(HandlerContext):
             self._refuse(str(error))
         if dot and workflow != self._attempt.workflow:
             await self._refuse_elsewhere(workflow, name)
-        self._messages.append(Message(topic, text, body, await self._cause(input)))
+        self._messages.append(NewEvent(topic, text, body, await self._cause(input)))
 
     async def _refuse_elsewhere(self, workflow: str, topic: str) -> None:
         """What cannot be published into another workflow is said before the run has done more."""
@@ -210,7 +210,7 @@ class StepContext(HandlerContext):
         for name in seen:
             del self.failed[name]
 
-    def _check(self, wanted: Wanted) -> None:
+    def _check(self, wanted: StepRequest) -> None:
         name: Any = wanted.name
         function: Any = wanted.function
         self._permit("step")
@@ -235,7 +235,7 @@ class StepContext(HandlerContext):
             )
         self.asked.append(name)
 
-    async def _refuse_changed(self, wanted: Wanted) -> None:
+    async def _refuse_changed(self, wanted: StepRequest) -> None:
         """Other code recorded steps that this code does not have: doing another one could do the same once more."""
         missing = self._missing()
         if missing and wanted.caller is not self._root:
@@ -255,7 +255,7 @@ class StepContext(HandlerContext):
 
     # -- doing --------------------------------------------------------------------------------------------------------
 
-    async def _do(self, wanted: Wanted, *, reconciles: bool) -> Any:
+    async def _do(self, wanted: StepRequest, *, reconciles: bool) -> Any:
         known = self.known.get(wanted.name)
         now = self._scheduler.clock.now()
         step = StepRow(
@@ -317,7 +317,7 @@ class StepContext(HandlerContext):
     def _cut_off(self, step: StepRow, why: str, *, reconciles: bool) -> NoReturn:
         raise self._note_cut(step, why, reconciles=reconciles) from None
 
-    async def _find_out(self, wanted: Wanted, known: StepRow, reconcile: Any) -> StepRow | None:
+    async def _find_out(self, wanted: StepRequest, known: StepRow, reconcile: Any) -> StepRow | None:
         """Whether a step that was cut off, or failed, has happened: as it is then, or None where it has not."""
         why = known.error or "it was cut off"
         if reconcile is None or known.tries >= RECONCILE_TRIES:
@@ -368,7 +368,7 @@ class StepContext(HandlerContext):
     def _of_event(self, mark: str) -> str:
         return f"{self.attempt.event_id} {mark}"
 
-    def _ask_for(self, wanted: Wanted, question: str) -> None:
+    def _ask_for(self, wanted: StepRequest, question: str) -> None:
         """Ask a person before the step, unless one has approved exactly this."""
         mark = wanted.mark()
         if self._approval.of_prepared(self._of_event(mark), "step") is not None:

@@ -11,7 +11,7 @@ from wakeful.domains.workflows.steps.ending import note_parked
 from wakeful.domains.workflows.steps.places import STEPS, arm_places, base_of, is_place
 from wakeful.domains.workflows.steps.tables import PARKED, RETRYING, RUNNING, UNCERTAIN, TaskRow, Tasks
 from wakeful.domains.workflows.steps.taking import event_id_of
-from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, Workflows
+from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.errors import InvalidJob
 
@@ -31,7 +31,7 @@ def store_steps(
         return
     _ask_new_code(tx, context, workflow, name)
     tx.of(Tasks).drop_unbegun(workflow, name)
-    tx.of(Workflows).change_handler(workflow, name, keyed=0, seen=0, wake_at=None)
+    tx.of(WorkflowVerbs).change_handler(workflow, name, keyed=0, seen=0, wake_at=None)
     if known is None or known.topics() != list(handler.subscribes):
         tx.of(Topics).await_again(workflow, handler.subscribes)
 
@@ -43,14 +43,14 @@ def _ask_new_code(tx: Transaction, context: Context, workflow: str, name: str) -
     for task in asked:
         tasks.ask_anew(task.event_id)
         tasks.save(task._replace(status=RETRYING, retry_at=tx.now, updated_at=tx.now))
-    row = tx.of(Workflows).get(workflow) if asked else None
+    row = tx.of(WorkflowVerbs).get(workflow) if asked else None
     if row is not None and row.issue == "reconciliation" and row.issue_handler == name:
         resolve_issue(tx, context, row)
 
 
 def refuse_other_type(tx: Transaction, workflow: str, name: str, kind: str) -> None:
     """InvalidJob where a handler of another type has left something unfinished under that name."""
-    known = tx.of(Workflows).handler(workflow, name)
+    known = tx.of(WorkflowVerbs).handler(workflow, name)
     if known is None or known.type == kind or STEPS not in (known.type, kind):
         return
     if known.open_run is not None or tx.of(Tasks).begun(workflow, name):
@@ -74,7 +74,7 @@ def finish_place(
     tx: Transaction, context: Context, row: WorkflowRow, handler: HandlerRow, attempt: WorkflowRun
 ) -> None:
     """The unfinished run of a place that is not deployed: its event goes on elsewhere, or waits."""
-    table, tasks = tx.of(Workflows), tx.of(Tasks)
+    table, tasks = tx.of(WorkflowVerbs), tx.of(Tasks)
     table.change_handler(row.name, handler.name, open_run=None)
     base = table.handler(row.name, base_of(handler.name))
     is_gone = base is None or base.job_id is None

@@ -12,11 +12,11 @@ from wakeful.domains.workflows.checkpoints import Fenced, fence_all, save_attemp
 from wakeful.domains.workflows.issues import Issue, raise_issue
 from wakeful.domains.workflows.phases import CRASHED, STATUS
 from wakeful.domains.workflows.steps.places import STEPS, arm_places, base_of
-from wakeful.domains.workflows.steps.rules import Fate, fate
+from wakeful.domains.workflows.steps.rules import RetryDecision, fate
 from wakeful.domains.workflows.steps.tables import PARKED, RETRYING, RUNNING, UNCERTAIN, TaskRow, Tasks
 from wakeful.domains.workflows.steps.taking import event_id_of, promote
 from wakeful.domains.workflows.steps.words import parked_words, uncertain_step
-from wakeful.domains.workflows.tables import HandlerRow, WorkflowRun, Workflows
+from wakeful.domains.workflows.tables import HandlerRow, WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.threads import is_left
 from wakeful.domains.workflows.timing import MAX_CRASHES, MIN_WAKE_MS
 from wakeful.kernel.engine.alerts import close_alert, close_alerts, open_alert
@@ -38,7 +38,7 @@ class Failure(NamedTuple):
     """How an attempt failed, and what follows."""
 
     message: str
-    fate: Fate
+    fate: RetryDecision
     counts: bool = True  # whether it is one of the tries that the author allows
     uncertain: bool = False  # a person must say whether a step happened
     cuts: Mapping[str, str] = {}  # of steps that may have happened or not: why
@@ -53,7 +53,7 @@ def task_failed(tx: Transaction, context: Context, attempt: WorkflowRun, failure
     task = tx.of(Tasks).get(number) if number is not None else None
     if task is None or task.run_id != attempt.id:
         raise Fenced
-    tx.of(Workflows).change_handler(attempt.workflow, attempt.handler, open_run=None)
+    tx.of(WorkflowVerbs).change_handler(attempt.workflow, attempt.handler, open_run=None)
     saved = settle_task(tx, context, attempt, task, failure)
     arm_places(tx, context, jobs, base_of(attempt.handler), but=[attempt.id])
     return saved
@@ -142,8 +142,8 @@ def cut_off_steps(
     task = tx.of(Tasks).get(number) if number is not None else None
     why = result.error or CUT_OFF
     if task is None or task.run_id != attempt.id or task.status != RUNNING:
-        tx.of(Workflows).change_handler(attempt.workflow, attempt.handler, open_run=None)
-        tx.of(Workflows).save_run(attempt._replace(status=CRASHED, error=why, updated_at=tx.now))
+        tx.of(WorkflowVerbs).change_handler(attempt.workflow, attempt.handler, open_run=None)
+        tx.of(WorkflowVerbs).save_run(attempt._replace(status=CRASHED, error=why, updated_at=tx.now))
         _go_on(tx, context, attempt)
         return
     tasks = tx.of(Tasks)
@@ -158,8 +158,8 @@ def cut_off_steps(
     if result.outcome == "crashed":
         _crashed(tx, context, cut, handler, task, blamed=result.blamed)
         return
-    tx.of(Workflows).save_run(cut)
-    tx.of(Workflows).change_handler(attempt.workflow, attempt.handler, open_run=None)
+    tx.of(WorkflowVerbs).save_run(cut)
+    tx.of(WorkflowVerbs).change_handler(attempt.workflow, attempt.handler, open_run=None)
     if result.outcome in FAILURES:  # a mistake of ours, or the time limit of the run
         chosen = fate("transient", task.tries + 1, None, handler.on_failure or "stop", tx.now)
         uncertain = doubtful and chosen.follows != "retry"
@@ -176,7 +176,7 @@ def _crashed(
     tx: Transaction, context: Context, cut: WorkflowRun, handler: HandlerRow, task: TaskRow, *, blamed: bool
 ) -> None:
     """Its process ended: the place goes on with it, unless it has ended its process too often."""
-    table, count = tx.of(Workflows), handler.blamed + blamed
+    table, count = tx.of(WorkflowVerbs), handler.blamed + blamed
     state = tx.jobs.states([cut.job_id])[cut.job_id]
     table.change_handler(handler.workflow, handler.name, crashes=state.crashes, blamed=count)
     if count < MAX_CRASHES and handler.job_id is not None:
@@ -205,7 +205,7 @@ def put_off(tx: Transaction, context: Context, attempt: WorkflowRun, until: int,
     task = tx.of(Tasks).get(number) if number is not None else None
     if task is None or task.run_id != attempt.id:
         raise Fenced
-    tx.of(Workflows).change_handler(attempt.workflow, attempt.handler, open_run=None)
+    tx.of(WorkflowVerbs).change_handler(attempt.workflow, attempt.handler, open_run=None)
     tx.of(Tasks).save(task._replace(status=RETRYING, retry_at=until, updated_at=tx.now))
     arm_places(tx, context, jobs, base_of(attempt.handler), but=[attempt.id])
     return save_attempt(tx, attempt._replace(status=STATUS["reconciliation"], error=why), attempt)
@@ -213,7 +213,7 @@ def put_off(tx: Transaction, context: Context, attempt: WorkflowRun, until: int,
 
 def rejected(tx: Transaction, context: Context, attempt: WorkflowRun, handler: HandlerRow, *, why: str) -> None:
     """A person said no: the event is parked, or the workflow is paused with it."""
-    table, number = tx.of(Workflows), event_id_of(attempt)
+    table, number = tx.of(WorkflowVerbs), event_id_of(attempt)
     table.change_handler(attempt.workflow, attempt.handler, open_run=None)
     task = tx.of(Tasks).get(number) if number is not None else None
     if task is None or task.run_id != attempt.id:

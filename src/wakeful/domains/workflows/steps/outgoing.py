@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from wakeful.domains.workflows.arming import LockedJobs
 from wakeful.domains.workflows.failures import LogicError
 from wakeful.domains.workflows.lookup import known_topics
-from wakeful.domains.workflows.publishing import Message, publish_numbered
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.publishing import NewEvent, publish_numbered
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.turns.order import line_up
 
 if TYPE_CHECKING:
@@ -22,13 +22,13 @@ class Elsewhere(NamedTuple):
     """Messages for one other workflow."""
 
     workflow: str
-    messages: Sequence[Message]
+    messages: Sequence[NewEvent]
 
 
-def split(attempt: WorkflowRun, messages: Sequence[Message]) -> tuple[list[Message], list[Elsewhere]]:
+def split(attempt: WorkflowRun, messages: Sequence[NewEvent]) -> tuple[list[NewEvent], list[Elsewhere]]:
     """The messages for the run's own workflow, and those for others, by name; with the hops that led to them."""
-    own: list[Message] = []
-    others: dict[str, list[Message]] = {}
+    own: list[NewEvent] = []
+    others: dict[str, list[NewEvent]] = {}
     for message in messages:
         name, dot, topic = message.topic.partition(".")
         if not dot or name == attempt.workflow:
@@ -40,10 +40,10 @@ def split(attempt: WorkflowRun, messages: Sequence[Message]) -> tuple[list[Messa
 
 def why_not_elsewhere(tx: Transaction, workflow: str, topic: str) -> str | None:
     """Why nothing can be published into a topic of another workflow; None where it can."""
-    row = tx.of(Workflows).get(workflow)
+    row = tx.of(WorkflowVerbs).get(workflow)
     if row is None or row.removed_at is not None:
         return f"There is no workflow {workflow!r}, into which {workflow}.{topic} would be published: deploy it."
-    known = known_topics(tx.of(Workflows).handlers(workflow))
+    known = known_topics(tx.of(WorkflowVerbs).handlers(workflow))
     if topic not in known:
         return f"{workflow} has no topic {topic!r}. It has: {', '.join(known) or 'none'}."
     return None
@@ -57,7 +57,7 @@ def publish_elsewhere(tx: Transaction, context: Context, attempt: WorkflowRun, o
             if why is not None:
                 raise LogicError(why)
         jobs = LockedJobs(tx, other.workflow)
-        row = tx.of(Workflows).take_numbers(other.workflow, len(other.messages))
+        row = tx.of(WorkflowVerbs).take_numbers(other.workflow, len(other.messages))
         if row is not None:
             publish_numbered(tx, context, jobs, other.messages, last=row.event_seq, run_id=attempt.id)
             line_up(tx, jobs)

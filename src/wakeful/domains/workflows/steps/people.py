@@ -22,7 +22,7 @@ from wakeful.domains.workflows.steps.tables import (
 )
 from wakeful.domains.workflows.steps.taking import event_id_of, promote, still_works
 from wakeful.domains.workflows.steps.words import uncertain_step
-from wakeful.domains.workflows.tables import WorkflowRow, WorkflowRun, Workflows
+from wakeful.domains.workflows.tables import WorkflowRow, WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import EventRow, Topics
 from wakeful.errors import ScheduleTriggerError
 
@@ -35,7 +35,7 @@ def replay_parked(tx: Transaction, context: Context, task: TaskRow, *, start_ove
     """Let a parked event go on with what is stored of it, or from the start; the workflow's jobs are locked."""
     _refuse_gone(tx, task)
     _refuse_working(tx, context, task)
-    row = tx.of(Workflows).get(task.workflow)
+    row = tx.of(WorkflowVerbs).get(task.workflow)
     if start_over:
         tx.of(Tasks).forget_steps([task.event_id])
     tx.of(Tasks).ask_anew(task.event_id)
@@ -111,7 +111,7 @@ def skip_task(tx: Transaction, context: Context, task: TaskRow, event: EventRow,
 
 def _is_gone(tx: Transaction, workflow: str, name: str) -> bool:
     """Whether the deployed version does not have the handler."""
-    handler = tx.of(Workflows).handler(workflow, name)
+    handler = tx.of(WorkflowVerbs).handler(workflow, name)
     return handler is None or handler.job_id is None or handler.type != STEPS
 
 
@@ -170,7 +170,7 @@ def settle_step(
 
 def _next_question(tx: Transaction, context: Context, workflow: str) -> None:
     """The question whether a step happened is answered, or gone: the next one is asked, or the workflow goes on."""
-    row = tx.of(Workflows).get(workflow)
+    row = tx.of(WorkflowVerbs).get(workflow)
     asked = tx.of(Tasks).newest(workflow, UNCERTAIN)
     if row is None or row.issue != "reconciliation":
         return

@@ -44,7 +44,7 @@ def arm_places(tx: Transaction, context: Context, jobs: LockedJobs, name: str, *
     `but`: the runs that just end, whose places are free with them.
     """
     from wakeful.domains.workflows.arming import CONTINUED, EVENT, WAKE_TIME, arm_job
-    from wakeful.domains.workflows.tables import Workflows
+    from wakeful.domains.workflows.tables import WorkflowVerbs
 
     base = next((one for one in jobs.handlers() if one.name == name), None)
     if base is None:
@@ -56,7 +56,7 @@ def arm_places(tx: Transaction, context: Context, jobs: LockedJobs, name: str, *
         wanted += 1
     soonest = tasks.next_retry(jobs.workflow, name)
     if base.job_id is not None and soonest != base.wake_at:
-        tx.of(Workflows).set_by_job(("wake_at",), [(base.job_id, soonest)])
+        tx.of(WorkflowVerbs).set_by_job(("wake_at",), [(base.job_id, soonest)])
     later = soonest if soonest is not None and soonest > tx.now and not _is_set(jobs, free, soonest) else None
     for job_id in free:
         if wanted > 0:

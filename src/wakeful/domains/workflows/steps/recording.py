@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wakeful.domains.workflows.arming import LockedJobs
 from wakeful.domains.workflows.checkpoints import (
     Fenced,
-    Outgoing,
+    PendingWrites,
     fence,
     is_fenced,
     noted,
@@ -24,7 +24,7 @@ from wakeful.domains.workflows.steps.outgoing import publish_elsewhere, split
 from wakeful.domains.workflows.steps.places import arm_places
 from wakeful.domains.workflows.steps.tables import StepRow, Tasks
 from wakeful.domains.workflows.steps.taking import event_id_of, promote
-from wakeful.domains.workflows.tables import WorkflowRun, Workflows
+from wakeful.domains.workflows.tables import WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.domains.workflows.turns.order import line_up
 from wakeful.domains.workflows.turns.rounds import end_round
@@ -81,7 +81,7 @@ class Commit(NamedTuple):
     """A run whose function has returned, and what it published."""
 
     attempt: WorkflowRun
-    outgoing: Outgoing
+    outgoing: PendingWrites
 
 
 def steps_committed(tx: Transaction, context: Context, commits: Sequence[Commit]) -> list[WorkflowRun | Fenced]:
@@ -89,7 +89,7 @@ def steps_committed(tx: Transaction, context: Context, commits: Sequence[Commit]
     others = {one.attempt.id: split(one.attempt, one.outgoing.messages)[1] for one in commits}
     names = {one.attempt.workflow for one in commits}
     elsewhere = {other.workflow for found in others.values() for other in found}
-    tx.of(Workflows).lock_jobs(*sorted(names | elsewhere))
+    tx.of(WorkflowVerbs).lock_jobs(*sorted(names | elsewhere))
     saved: dict[int, WorkflowRun] = {}
     for name in sorted(names):
         saved.update(
@@ -111,7 +111,7 @@ def _commit(tx: Transaction, context: Context, jobs: LockedJobs, commits: Sequen
     ]
     own = {one.attempt.id: split(one.attempt, one.outgoing.messages)[0] for one in alive}
     count = sum(map(len, own.values()))
-    row = tx.of(Workflows).take_numbers(jobs.workflow, count) if alive else None
+    row = tx.of(WorkflowVerbs).take_numbers(jobs.workflow, count) if alive else None
     if row is None:
         return {}
     ended = [begun[one.attempt.id] for one in alive]
@@ -156,7 +156,7 @@ def _end_rounds(tx: Transaction, jobs: LockedJobs, attempts: Sequence[WorkflowRu
         if (job_id := known.get(name)) is not None:
             rows.append((job_id, *kept.values()))
         else:  # the deployed version does not have it any more
-            tx.of(Workflows).change_handler(jobs.workflow, name, **kept)
-    tx.of(Workflows).set_by_job(tuple(kept), rows)
-    tx.of(Workflows).set_by_job(("rounds",), [(job_id, 0) for name, job_id in anew.items() if name not in made])
+            tx.of(WorkflowVerbs).change_handler(jobs.workflow, name, **kept)
+    tx.of(WorkflowVerbs).set_by_job(tuple(kept), rows)
+    tx.of(WorkflowVerbs).set_by_job(("rounds",), [(job_id, 0) for name, job_id in anew.items() if name not in made])
     return notes

@@ -11,24 +11,24 @@ Follows = Literal["retry", "stop", "park"]
 MAX_HOPS = 20  # from workflow to workflow
 
 
-class Fate(NamedTuple):
+class RetryDecision(NamedTuple):
     """What follows, and when it is tried again."""
 
     follows: Follows
     at: int | None = None
 
 
-def fate(failure: str, tries: int, retry: Sequence[int] | None, on_failure: str, now: int) -> Fate:
+def fate(failure: str, tries: int, retry: Sequence[int] | None, on_failure: str, now: int) -> RetryDecision:
     """What follows the n-th failed attempt at an event.
 
     Without `retry`, what may be over by itself is tried again four times. A mistake in the code is tried again only
     where the author asked for it; one that Wakeful found (`mistake`) would be found again.
     """
-    last = Fate("park" if on_failure == "park" else "stop")
+    last = RetryDecision("park" if on_failure == "park" else "stop")
     if failure == "mistake":
         return last
     if retry is not None:
-        return Fate("retry", now + retry[tries - 1]) if tries <= len(retry) else last
+        return RetryDecision("retry", now + retry[tries - 1]) if tries <= len(retry) else last
     if failure == "transient" and tries < ATTENTION_AFTER:
-        return Fate("retry", now + backoff(tries))
+        return RetryDecision("retry", now + backoff(tries))
     return last

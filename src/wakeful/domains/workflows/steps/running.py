@@ -12,7 +12,7 @@ from wakeful import ids
 from wakeful.domains.workflows.approving import Approval
 from wakeful.domains.workflows.authoring import Event
 from wakeful.domains.workflows.calling import HandlerFailed, said
-from wakeful.domains.workflows.checkpoints import Fenced, Outgoing
+from wakeful.domains.workflows.checkpoints import Fenced, PendingWrites
 from wakeful.domains.workflows.failures import LogicError, Place, author_trace, classify
 from wakeful.domains.workflows.registry import registry_of
 from wakeful.domains.workflows.running import Attempt
@@ -22,9 +22,9 @@ from wakeful.domains.workflows.steps.context import StepContext
 from wakeful.domains.workflows.steps.ending import Failure
 from wakeful.domains.workflows.steps.failures import RemovedStep, StepFailed, StepUncertain
 from wakeful.domains.workflows.steps.known_names import calls_step
-from wakeful.domains.workflows.steps.rules import Fate, fate
+from wakeful.domains.workflows.steps.rules import RetryDecision, fate
 from wakeful.domains.workflows.steps.tables import UNCERTAIN, StepRow
-from wakeful.domains.workflows.steps.taking import Keyed, Taken, Untaken, Wanting, take, taken_before
+from wakeful.domains.workflows.steps.taking import ClaimedWork, KeyedEvent, Untaken, Wanting, take, taken_before
 from wakeful.domains.workflows.steps.together import Together
 from wakeful.domains.workflows.steps.words import no_such_step
 from wakeful.domains.workflows.threads import seen_by
@@ -46,7 +46,7 @@ class Stores:
     """What the runs of one scheduler store together."""
 
     def __init__(self) -> None:
-        self.taking: Together[Wanting, Taken | Untaken] = Together(take, wakes=True)  # others may start with it
+        self.taking: Together[Wanting, ClaimedWork | Untaken] = Together(take, wakes=True)  # others may start with it
         self.steps = Together(recording.steps_written)
         self.commits = Together(recording.steps_committed)
 
@@ -63,14 +63,14 @@ class StepAttempt(Attempt):
             _STORES[self._scheduler] = Stores()
         self._stores = _STORES[self._scheduler]
         self._writing = asyncio.Lock()  # steps may be done beside each other, and each writes the attempt
-        self._taken: Taken | None = None
+        self._taken: ClaimedWork | None = None
 
     @property
     def event_id(self) -> int:
         """The event that it is about."""
         return self._now().task.event_id
 
-    def _now(self) -> Taken:
+    def _now(self) -> ClaimedWork:
         assert self._taken is not None  # noqa: S101 - it has taken one before anything is called
         return self._taken
 
@@ -80,7 +80,7 @@ class StepAttempt(Attempt):
 
     # -- the run ------------------------------------------------------------------------------------------------------
 
-    async def _phases(self) -> Outgoing:
+    async def _phases(self) -> PendingWrites:
         self._taken = await self._take()
         self._row = self._taken.attempt
         if self._taken.approvals is not None:
@@ -115,21 +115,21 @@ class StepAttempt(Attempt):
         ctx.begin(self, self._now().steps)
         return ctx
 
-    async def _take(self) -> Taken:
+    async def _take(self) -> ClaimedWork:
         if self._row.begins == "steps":
             return await self._take_again()
         wanting = Wanting(self._row)
         for _ in range(MOST_BATCHES):
             found = await self._stores.taking.store(self._scheduler, wanting)
-            if isinstance(found, Taken):
+            if isinstance(found, ClaimedWork):
                 return found
             if not found.unkeyed:
                 raise Noop("there is nothing to do")
-            keyed = [Keyed(event, self._key_or_own(event)) for event in found.unkeyed]
+            keyed = [KeyedEvent(event, self._key_or_own(event)) for event in found.unkeyed]
             wanting = Wanting(self._row, keyed, found.after)
         raise Noop("there is nothing to do yet")
 
-    async def _take_again(self) -> Taken:
+    async def _take_again(self) -> ClaimedWork:
         """Go on with what the last attempt at this place was at."""
         row, now = self._row, self._scheduler.clock.now()
         if row.reconcile_at is not None and row.reconcile_at > now:
@@ -261,7 +261,7 @@ class StepAttempt(Attempt):
             return self._judge_doubt(error)
         if isinstance(error, RemovedStep):
             text = no_such_step(error.step, self._row.workflow, self._now().event.id)
-            return Failure(text, Fate("park"), counts=False)
+            return Failure(text, RetryDecision("park"), counts=False)
         cause = error.__cause__ if isinstance(error, StepFailed) and error.__cause__ is not None else error
         if place == "engine":
             kind = "mistake"
@@ -278,8 +278,8 @@ class StepAttempt(Attempt):
         """Reconcile is asked again later, or a person is."""
         now = self._scheduler.clock.now()
         if error.delay is not None:
-            return Failure(str(error), Fate("retry", now + error.delay), counts=False)
-        follows = Fate("park" if self._steps().on_failure == "park" else "stop")
+            return Failure(str(error), RetryDecision("retry", now + error.delay), counts=False)
+        follows = RetryDecision("park" if self._steps().on_failure == "park" else "stop")
         return Failure(error.why, follows, counts=False, uncertain=True)
 
 

@@ -11,7 +11,7 @@ from wakeful.domains.workflows.steps.places import STEPS, base_of
 from wakeful.domains.workflows.steps.tables import PARKED, StepRow, Tasks
 from wakeful.domains.workflows.steps.taking import event_id_of
 from wakeful.domains.workflows.steps.words import parked_words
-from wakeful.domains.workflows.tables import WorkflowRow, Workflows
+from wakeful.domains.workflows.tables import WorkflowRow, WorkflowVerbs
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ QUESTION, SET_ASIDE = "approval", "parked"  # kinds of issues
 
 def steps_of_runs(tx: Transaction, run_ids: Sequence[int]) -> Mapping[int, list[dict[str, Any]]]:
     """The steps of the events that runs work on, or worked on."""
-    attempts = [one for one in tx.of(Workflows).runs_of(run_ids).values() if one.type == STEPS]
+    attempts = [one for one in tx.of(WorkflowVerbs).runs_of(run_ids).values() if one.type == STEPS]
     events = {one.id: number for one in attempts if (number := event_id_of(one)) is not None}
     steps = tx.of(Tasks).steps_of(sorted(set(events.values()))) if events else {}
     return {run_id: [_shown(step) for step in steps.get(number, [])] for run_id, number in events.items()}
@@ -44,7 +44,7 @@ def with_question(tx: Transaction, row: WorkflowRow) -> WorkflowRow:
     """The workflow; where a run with steps asks a person, or events are parked, it has that for an issue."""
     if row.issue is not None or row.paused or row.removed_at is not None:
         return row
-    table = tx.of(Workflows)
+    table = tx.of(WorkflowVerbs)
     asking = [
         one
         for one in table.runs_of(table.open_runs(row.name)).values()

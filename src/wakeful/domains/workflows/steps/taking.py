@@ -19,7 +19,7 @@ from wakeful.domains.workflows.checkpoints import Fenced, is_fenced, save_attemp
 from wakeful.domains.workflows.phases import COMMITTED
 from wakeful.domains.workflows.steps.places import arm_places, base_of
 from wakeful.domains.workflows.steps.tables import DONE, QUEUED, READY, RETRYING, RUNNING, StepRow, TaskRow, Tasks
-from wakeful.domains.workflows.tables import HandlerRow, WorkflowRun, Workflows
+from wakeful.domains.workflows.tables import HandlerRow, WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.threads import is_left
 from wakeful.domains.workflows.topics.tables import EventRow, Topics
 from wakeful.store.records import RunDetails
@@ -34,14 +34,14 @@ MOST_LOOKS = 100  # at tasks whose events are gone or are still worked on
 WORKING_MS = 5_000
 
 
-class Keyed(NamedTuple):
+class KeyedEvent(NamedTuple):
     """An event with its key."""
 
     event: EventRow
     key: str
 
 
-class Taken(NamedTuple):
+class ClaimedWork(NamedTuple):
     """What a run works on."""
 
     attempt: WorkflowRun
@@ -62,18 +62,18 @@ class Wanting(NamedTuple):
     """A run that wants an event; `keyed`: the keys of events that had none, and `after` which number these come."""
 
     attempt: WorkflowRun
-    keyed: Sequence[Keyed] = ()
+    keyed: Sequence[KeyedEvent] = ()
     after: int | None = None
 
 
-Found = Taken | Untaken | Fenced
+Found = ClaimedWork | Untaken | Fenced
 
 
 def take(tx: Transaction, context: Context, wanting: Sequence[Wanting]) -> list[Found]:
     """Let each of these runs have an event whose turn it is."""
     found: dict[int, Found] = {}
     handlers = {(one.attempt.workflow, base_of(one.attempt.handler)) for one in wanting}
-    tx.of(Workflows).lock_jobs(*sorted({workflow for workflow, _ in handlers}))
+    tx.of(WorkflowVerbs).lock_jobs(*sorted({workflow for workflow, _ in handlers}))
     for workflow, name in sorted(handlers):
         ours = [one for one in wanting if (one.attempt.workflow, base_of(one.attempt.handler)) == (workflow, name)]
         found.update(_take(tx, context, LockedJobs(tx, workflow), name, ours))
@@ -99,9 +99,9 @@ def _take(
     found.update({one.id: Untaken(unkeyed, base.keyed) for one in without})
     idle = without if not unkeyed else []
     for attempt in idle:
-        tx.of(Workflows).change_handler(attempt.workflow, attempt.handler, open_run=None)
+        tx.of(WorkflowVerbs).change_handler(attempt.workflow, attempt.handler, open_run=None)
     save_attempts(tx, [(one._replace(phase="committed", status=COMMITTED), one) for one in idle])
-    if idle or any(isinstance(one, Taken) for one in found.values()):
+    if idle or any(isinstance(one, ClaimedWork) for one in found.values()):
         arm_places(tx, context, jobs, name, but=[one.id for one in idle])
     return found
 
@@ -147,7 +147,7 @@ def _add(tx: Transaction, jobs: LockedJobs, base: HandlerRow, given: Wanting) ->
     if base.dirty > base.seen and not tasks.unkeyed(base.workflow, base.topics()[0], last, 1):
         seen = base.dirty
     if (last, seen) != (base.keyed, base.seen) and base.job_id is not None:
-        tx.of(Workflows).set_by_job(("keyed", "seen"), [(base.job_id, last, seen)])
+        tx.of(WorkflowVerbs).set_by_job(("keyed", "seen"), [(base.job_id, last, seen)])
         jobs.note_seen(base.job_id, seen)
     return base._replace(keyed=last, seen=seen)
 
@@ -195,9 +195,11 @@ def still_works(tx: Transaction, context: Context, task: TaskRow) -> bool:
 
 def _begin(
     tx: Transaction, taken: Sequence[tuple[WorkflowRun, tuple[TaskRow, EventRow] | EventRow]]
-) -> dict[int, Taken | Untaken]:
+) -> dict[int, ClaimedWork | Untaken]:
     """The events are the runs'; those that need another key first are given back."""
-    found: dict[int, Taken | Untaken] = {run.id: Untaken([one]) for run, one in taken if isinstance(one, EventRow)}
+    found: dict[int, ClaimedWork | Untaken] = {
+        run.id: Untaken([one]) for run, one in taken if isinstance(one, EventRow)
+    }
     begun = [(run, *one) for run, one in taken if not isinstance(one, EventRow)]
     if not begun:
         return found
@@ -219,7 +221,7 @@ def _begin(
     tasks.save(*rows)
     for saved, task, (_, _, event) in zip(save_attempts(tx, changed), rows, begun, strict=True):
         seen = _as_seen(event, causes.get(event.id))
-        found[saved.id] = Taken(saved, seen, task, steps.get(event.id, []), approved.get(saved.id))
+        found[saved.id] = ClaimedWork(saved, seen, task, steps.get(event.id, []), approved.get(saved.id))
     return found
 
 
@@ -247,14 +249,14 @@ def go_on_with(tx: Transaction, fresh: WorkflowRun, before: WorkflowRun) -> Work
     )  # fmt: skip
 
 
-def taken_before(tx: Transaction, attempt: WorkflowRun) -> Taken | None:
+def taken_before(tx: Transaction, attempt: WorkflowRun) -> ClaimedWork | None:
     """What a run goes on with whose place was at it before; None where that is settled otherwise meanwhile."""
     number = event_id_of(attempt)
     task = tx.of(Tasks).get(number) if number is not None else None
     event = tx.of(Topics).get(number) if number is not None else None
     if task is None or event is None or task.run_id != attempt.id or task.status != RUNNING:
         return None
-    return Taken(attempt, event_of(tx, event), task, tx.of(Tasks).steps(event.id))
+    return ClaimedWork(attempt, event_of(tx, event), task, tx.of(Tasks).steps(event.id))
 
 
 def event_of(tx: Transaction, event: EventRow) -> Event:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 
 
-class Wanted:
+class StepRequest:
     """A step as the handler asks for it."""
 
     def __init__(self, name: str, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

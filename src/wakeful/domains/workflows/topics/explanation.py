@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wakeful import ids
 from wakeful.domains.workflows import views
 from wakeful.domains.workflows.explanation import standing
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import EventRow, Topics
 from wakeful.errors import NotFound
 from wakeful.kernel.model.explanations import Subject
@@ -47,7 +47,9 @@ def _stands(tx: Transaction, event: EventRow, when: When) -> list[str]:
     if event.status == "skipped":
         return [f"It was skipped{at}: {(event.reason or 'no reason was given').rstrip('.')}."]
     consumers = [
-        (handler, job) for handler, job in tx.of(Workflows).with_jobs(event.workflow) if event.topic in handler.topics()
+        (handler, job)
+        for handler, job in tx.of(WorkflowVerbs).with_jobs(event.workflow)
+        if event.topic in handler.topics()
     ]
     if not consumers:
         return [f"It is pending, but no handler subscribes to {event.topic}: it waits for nothing."]

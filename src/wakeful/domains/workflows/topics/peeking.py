@@ -24,7 +24,7 @@ EXACT = 2**53  # whole numbers up to here are the same as numbers with a fractio
 FEW_TEXTS = 20  # so many texts at most are looked for in each payload by the store
 
 
-class Question(NamedTuple):
+class PeekQuery(NamedTuple):
     """Which events of a topic a handler wants to read."""
 
     topic: str
@@ -41,7 +41,7 @@ class Read(NamedTuple):
     more: bool
 
 
-def asked(topic: str, limit: Any, after: Any, where: Any, *, until: int | None = None) -> Question:
+def asked(topic: str, limit: Any, after: Any, where: Any, *, until: int | None = None) -> PeekQuery:
     """What an author asks for; LogicError where that cannot be answered. `until`: they are shown no later ones."""
     if type(limit) is not int or limit < 0:
         message = f"The limit of peek is a whole number of events, not {limit!r:.80}."
@@ -60,7 +60,7 @@ def asked(topic: str, limit: Any, after: Any, where: Any, *, until: int | None =
     values = {key: _values(value) for key, value in (where or {}).items()}
     names = None if MESSAGE_ID not in values else _names(values.pop(MESSAGE_ID))
     keys = tuple((key, frozenset(text for value in wanted for text in _ways(value))) for key, wanted in values.items())
-    return Question(topic, limit, number, Filter(names, [_texts(*one) for one in keys], until), keys)
+    return PeekQuery(topic, limit, number, Filter(names, [_texts(*one) for one in keys], until), keys)
 
 
 def _values(given: Any) -> list[Any]:
@@ -100,7 +100,7 @@ def _texts(key: str, wanted: frozenset[str]) -> list[str]:
     return [f"{_text(key)}:{value}" for value in shortest] if len(shortest) <= FEW_TEXTS else [f"{_text(key)}:"]
 
 
-def read(tx: Transaction, workflow: str, question: Question) -> Read | None:
+def read(tx: Transaction, workflow: str, question: PeekQuery) -> Read | None:
     """The events that a handler asks for; None if the one to read on after is of another topic.
 
     One that is not kept any more was before all that is pending: then it is read from the oldest on.

@@ -14,7 +14,7 @@ from wakeful.domains.workflows.route_models import (
     AgainOut,
     EventOut,
     InputOut,
-    MessageIn,
+    PublishIn,
     ReasonIn,
     ReplayedOut,
     ReplayIn,
@@ -104,7 +104,7 @@ async def list_events(
     responses={**answers(404, 409), 200: {"description": "the message id is known", "model": EventOut}},
     summary="Publish an event by hand",
 )
-async def publish_event(scheduler: Sched, caller: Operator, name: Name, topic: Topic, given: MessageIn) -> Response:
+async def publish_event(scheduler: Sched, caller: Operator, name: Name, topic: Topic, given: PublishIn) -> Response:
     by_hand = input_actions.ByHand(topic, given.message_id, given.payload)
 
     def work(tx: Transaction, context: Any) -> tuple[bool, dict[str, Any]]:

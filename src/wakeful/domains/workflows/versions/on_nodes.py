@@ -12,7 +12,7 @@ import json
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import ids
-from wakeful.domains.workflows.tables import Workflows
+from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.versions.tables import NodeVersion, NodeVersions
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def is_last_word(tx: Transaction, context: Context, row: WorkflowRow, after: int
 
 def _deployed(tx: Transaction, workflow: str) -> int:
     """The number of the version that was deployed last; 0: none ever was."""
-    return next((number for number, _, _ in tx.of(Workflows).versions(workflow, 1)), 0)
+    return next((number for number, _, _ in tx.of(WorkflowVerbs).versions(workflow, 1)), 0)
 
 
 def on_nodes(tx: Transaction, lease: LeaseTimes, workflow: str) -> list[Had]:
