@@ -57,5 +57,5 @@ def test_users_patterns_do_not_backtrack_on_what_a_program_prints():
         name: Pattern("(a+)+~", ignore_case=True) for name in ("failure", "rate_limit", "session_gone", "overload")
     }
     ending, took = read(PRESETS["scripted"].output, Signs(success=Pattern("(.*)*~"), **given), "a" * LENGTH, "A" * 1000)
-    assert type(ending).__name__ == "Wrong"
+    assert type(ending).__name__ == "CallFailed"
     assert took < 2
