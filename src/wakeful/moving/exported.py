@@ -48,7 +48,7 @@ class Owner(NamedTuple):
     notes: str | None
 
 
-class Kept(NamedTuple):
+class ExportedJob(NamedTuple):
     """A job as an export has it."""
 
     job: JobDef

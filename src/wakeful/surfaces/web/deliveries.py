@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
-from wakeful.domains.delivery.tables import Wanted
+from wakeful.domains.delivery.tables import DeliveryFilter
 from wakeful.domains.delivery.views import delivery_number, get_delivery, list_connectors, list_deliveries
 from wakeful.surfaces.web.marks import StatusMark
 from wakeful.surfaces.web.pages import PageRequest, Region, WebPage, command
@@ -30,7 +30,7 @@ def look_of(delivery: dict[str, Any]) -> StatusMark:
 async def listed(asked: PageRequest) -> dict[str, Any]:
     query = asked.query
     before = delivery_number(query["cursor"]) if query.get("cursor") else None
-    wanted = Wanted(query.get("status") or None, query.get("connector") or None, before=before, limit=SHOWN + 1)
+    wanted = DeliveryFilter(query.get("status") or None, query.get("connector") or None, before=before, limit=SHOWN + 1)
     found = await asked.scheduler.read(lambda tx: list_deliveries(tx, wanted))
     kept = {key: value for key, value in query.items() if key != "cursor" and value}
     more = f"/deliveries?{urlencode({**kept, 'cursor': found[SHOWN - 1]['id']})}" if len(found) > SHOWN else None

@@ -10,7 +10,7 @@ from wakeful import ids
 from wakeful.domains.agents.budgets.rules import in_units
 from wakeful.domains.agents.budgets.spending import limits_of
 from wakeful.domains.agents.naming import wake_job
-from wakeful.domains.delivery.tables import Outbox, Wanted
+from wakeful.domains.delivery.tables import DeliveryFilter, Outbox
 from wakeful.domains.delivery.views import delivery_text, list_connectors, list_deliveries
 from wakeful.kernel.model.job import Job, Run, job_views
 from wakeful.kernel.model.run import run_views
@@ -111,7 +111,7 @@ class Again(NamedTuple):
 def again(tx: Transaction, alert: Alert) -> Again | None:
     """What the button of an incident tries again: the messages that failed, or the last run of the job."""
     if alert.kind == "delivery_failed":
-        failed = tx.of(Outbox).matching(Wanted("failed", alert.key.partition(":")[2], limit=1))
+        failed = tx.of(Outbox).matching(DeliveryFilter("failed", alert.key.partition(":")[2], limit=1))
         if failed:
             number = delivery_text(failed[0].id)
             return Again("Send again", f"/api/deliveries/{number}/requeue", "{}", "It is sent again.")
@@ -211,7 +211,7 @@ async def said(asked: PageRequest) -> dict[str, Any]:
 
 def replies_of(tx: Transaction, agents: Sequence[str]) -> list[dict[str, Any]]:
     """The last messages of these agents, the newest first, however many others were sent since."""
-    found = [one for agent in agents for one in list_deliveries(tx, Wanted(agent=agent, limit=SAID_SHOWN))]
+    found = [one for agent in agents for one in list_deliveries(tx, DeliveryFilter(agent=agent, limit=SAID_SHOWN))]
     return sorted(found, key=lambda one: one["created_at"], reverse=True)[:SAID_SHOWN]
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from wakeful.counting import counted
 from wakeful.errors import IntervalParseError, InvalidSetting, NotFound
 from wakeful.foresight.beside import simulate_beside
-from wakeful.foresight.question import Question, faults_of, read_assumed, read_failing
+from wakeful.foresight.question import SimulationRequest, faults_of, read_assumed, read_failing
 from wakeful.foresight.recording import SimulatedRun
 from wakeful.foresight.simulating import Simulation
 from wakeful.kernel.views.timeline import Band, Mark, Row, Timeline, timeline
@@ -44,7 +44,7 @@ def span_asked(asked: PageRequest) -> str:
     return asked.query.get("for") or "1d"
 
 
-def question_of(asked: PageRequest) -> Question:
+def question_of(asked: PageRequest) -> SimulationRequest:
     """The question of the address; InvalidSetting where it is none."""
     query = asked.query
     try:
@@ -54,7 +54,7 @@ def question_of(asked: PageRequest) -> Question:
     if not 0 < length <= MOST_MS:
         raise InvalidSetting(f"for is more than nothing and at most 31d, not {span_asked(asked):.80}.")
     given = {name: _words(query.get(name, "")) for name in FIELDS}
-    return Question(
+    return SimulationRequest(
         length,
         seed=_seed(query.get("seed", "")),
         assume=read_assumed(given["assume"]),
@@ -78,7 +78,7 @@ def _seed(text: str) -> int:
     return int(text[:11] or 1)
 
 
-async def answer(asked: PageRequest, question: Question) -> SimulationView:
+async def answer(asked: PageRequest, question: SimulationRequest) -> SimulationView:
     """Simulate, or give what was found a moment ago."""
 
     async def find() -> SimulationView:
