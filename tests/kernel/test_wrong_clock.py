@@ -6,7 +6,7 @@ import pytest
 
 from tests.kernel.scene import at, settled_slots, virtual
 from tests.kernel.stepping import clock_steps
-from wakeful import Every, Interval, Manual, Once, Retention
+from wakeful import Defer, Every, Interval, Manual, Once, Retention
 
 
 @pytest.mark.promise("H2", "X11")
@@ -161,6 +161,30 @@ async def test_a_job_that_is_edited_just_after_the_clock_was_set_back_runs_on(sc
         await scene.sleep("5h30m")
         assert len(scene.runs) - before == 6
         assert len({run.slot for run in scene.runs}) == len(scene.runs)
+
+
+@pytest.mark.promise("H2")
+@virtual
+async def test_a_deferred_run_that_stands_for_what_passed_hides_no_slot_that_was_run_before_the_clock_went_back(scene):
+    async def put_off(run):
+        return Defer(at(34)) if run.slot == at(8, 20) and run.attempt == 1 else None
+
+    scene.act = put_off
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", Every("20m", anchor=at(0)))
+        await scheduler.start()
+        await scene.until(at(28, 1))
+        scene.step(hours=-25)
+        await scene.sleep("5m")
+        scene.step(hours=18)
+        await scene.sleep("9h")
+        assert [run.attempt for run in scene.of("a") if run.slot == at(8, 20)] == [1, 2]
+        assert (await scheduler.get_job("a")).enabled
+        assert [alert.kind for alert in await scheduler.list_alerts() if alert.kind != "clock"] == []
+        slots = settled_slots(scene.runs)
+        assert len(set(slots)) == len(slots)
+        assert at(30) in slots, "it goes on where it was"
+        assert (await scheduler.get_ledger(since=at(days=-1))).total.unaccounted == 0
 
 
 @pytest.mark.promise("H2")

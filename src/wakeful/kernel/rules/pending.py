@@ -87,8 +87,9 @@ def instead_of_catching_up(
     before = (state.slot or 0) - 1
     passed = count_passed(trigger, before, now)
     latest = trigger.latest_slot(before, now) or state.last_slot
+    last = max(latest or 0, state.last_slot or 0) or None  # one that lies ahead was run before the clock went back
     state, passes = skip_slots(text, state, now, MERGED if catches_up(options, latest or 0, now) else MISSED)
-    return state._replace(slot=None, next_at=None, last_slot=latest, missed=state.missed + passed), passes
+    return state._replace(slot=None, next_at=None, last_slot=last, missed=state.missed + passed), passes
 
 
 def after_backing_off(text: str, state: JobState, now: int) -> tuple[JobState, tuple[Passed, ...]]:
