@@ -17,7 +17,7 @@ from wakeful import clock as clocks
 from wakeful.console.opening import now_ms
 from wakeful.console.store_location import StoreLocation
 from wakeful.domains.delivery import sending
-from wakeful.domains.delivery.tables import Wanted
+from wakeful.domains.delivery.tables import DeliveryFilter
 from wakeful.domains.delivery.views import list_deliveries
 from wakeful.errors import ThreadsBusy
 from wakeful.surfaces.cli.doctor import examine
@@ -139,7 +139,7 @@ def test_a_connector_that_hangs_is_an_alert_until_its_calls_return_and_sends_no_
                 return [alert.message for alert in await scheduler.list_alerts() if alert.kind == "hung"]
 
             async def failed():
-                found = await scheduler.read(lambda tx: list_deliveries(tx, Wanted()))
+                found = await scheduler.read(lambda tx: list_deliveries(tx, DeliveryFilter()))
                 return [one for one in found if one["status"] == "failed"]
 
             (message,) = await until(failed, bool)

@@ -299,9 +299,9 @@ async def test_patterns_are_searched_outside_the_transaction_and_only_for_people
         with pytest.raises(NotAllowed):
             await write(scheduler, "one", sender="7", connector="bot")
         await write(scheduler, "two", sender="8", connector="bot")
-        account = receiving.Account("hash", "bot", 1)
+        account = receiving.BotAccount("hash", "bot", 1)
         for sender, text in (("7", "three"), ("8", "four")):
-            update = receiving.Update(1, sender, None, text=text)
+            update = receiving.ChatUpdate(1, sender, None, text=text)
             found = await receiving.read(scheduler, account, update)
             await scheduler.transact(
                 lambda tx, context, one=update, known=found: receiving.take(tx, context, account, one, known)

@@ -22,7 +22,7 @@ from wakeful.domains.agents.limits.holding import meet_limit
 from wakeful.domains.agents.replies.routing import send_reply
 from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.agents.wakes import add_event, find_agent, request_wake, take_wake
-from wakeful.domains.delivery.tables import Outbox, Wanted
+from wakeful.domains.delivery.tables import DeliveryFilter, Outbox
 from wakeful.kernel.rules.outcome import Defer, Result
 from wakeful.store.records import RunRow
 from wakeful.triggers import from_ms
@@ -121,7 +121,7 @@ async def test_a_reply_is_delivered_once_though_the_end_of_its_run_is_stored_aga
             run = RunRow.queued(context.new_id(), job, "hook", tx.now)
             for _ in range(2):
                 send_reply(tx, context, job, run, Result("success", output='{"reply":"Hello","outcome":"sent"}'))
-            return [row.text for row in tx.of(Outbox).matching(Wanted())]
+            return [row.text for row in tx.of(Outbox).matching(DeliveryFilter())]
 
         assert await scheduler.transact(work) == ["Hello"]
 

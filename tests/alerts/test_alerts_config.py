@@ -9,7 +9,7 @@ from tests.kernel.scene import failing, virtual
 from wakeful import Manual
 from wakeful.config.loading import load_config
 from wakeful.config.reading import ConfigError
-from wakeful.domains.alerts.configuration import Alerts, reload
+from wakeful.domains.alerts.configuration import AlertsSection, reload
 from wakeful.kernel.rules.alerting import DEFAULTS, AlertRules
 
 CONNECTOR = "connectors:\n  phone: {type: log}\n"
@@ -67,13 +67,13 @@ async def test_a_running_server_takes_over_where_alerts_go(scene):
     first, second = Phone(scene), Phone(scene)
     async with with_phone(scene, first) as scheduler:
         scheduler.connectors.register("other", second)
-        await reload(scheduler, Alerts(to="phone", after=1))
+        await reload(scheduler, AlertsSection(to="phone", after=1))
         scene.act = failing("broken")
         await scheduler.add_job("a", Manual())
         await scheduler.start()
         await scheduler.run_job("a")
         await scene.sleep(5)
-        await reload(scheduler, Alerts(to="other", after=1))
+        await reload(scheduler, AlertsSection(to="other", after=1))
         await scheduler.add_job("b", Manual())
         await scheduler.run_job("b")
         await scene.sleep(5)

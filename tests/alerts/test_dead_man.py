@@ -9,7 +9,7 @@ import pytest
 from tests.alerts.phones import Phone, with_phone
 from tests.kernel.scene import virtual
 from wakeful.domains.alerts import configure
-from wakeful.domains.alerts.configuration import Alerts, install, reload
+from wakeful.domains.alerts.configuration import AlertsSection, install, reload
 from wakeful.domains.alerts.dead_man import DEAD_MAN, DeadMan, _close, is_healthy
 from wakeful.errors import SchedulerError
 from wakeful.kernel.engine.alerts import open_alert
@@ -182,13 +182,13 @@ async def test_a_file_that_is_read_again_changes_the_address(scene, monkeypatch)
 
     monkeypatch.setattr(DeadMan, "_post", post)
     async with scene.scheduler() as scheduler:
-        install(scheduler, Alerts(dead_man_url=URL), None)
+        install(scheduler, AlertsSection(dead_man_url=URL), None)
         await scheduler.start()
         await scene.sleep("1m")
-        await reload(scheduler, Alerts(dead_man_url=OTHER))
+        await reload(scheduler, AlertsSection(dead_man_url=OTHER))
         await scene.sleep("1m")
         assert (called[0], called[-1], set(called)) == (URL, OTHER, {URL, OTHER})
-        await reload(scheduler, Alerts())
+        await reload(scheduler, AlertsSection())
         called.clear()
         await scene.sleep("5m")
         assert called == []

@@ -18,7 +18,7 @@ from tests.cli.terminal import PATIENCE, Terminal
 from tests.cli.test_documentation import first_words
 from tests.http.targets import target
 from tests.waiting import ended, eventually
-from wakeful.domains.alerts.configuration import Alerts
+from wakeful.domains.alerts.configuration import AlertsSection
 from wakeful.kernel.engine.alerts import MEANINGS
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,9 +36,9 @@ def test_every_kind_and_setting_is_on_the_page():
     listed = set(re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE))
     assert listed == MEANINGS.keys() - {"no_stamps"}
     settings = yaml.safe_load(blocks("yaml")[0])["alerts"]
-    assert settings.keys() == Alerts.model_fields.keys()
-    defaults = Alerts()
-    shown = Alerts.model_validate({**settings, "to": None, "dead_man_url": None})
+    assert settings.keys() == AlertsSection.model_fields.keys()
+    defaults = AlertsSection()
+    shown = AlertsSection.model_validate({**settings, "to": None, "dead_man_url": None})
     assert shown == defaults
 
 

@@ -212,7 +212,7 @@ def test_a_long_answer_arrives_whole_and_leaves_the_connection_usable(server, cl
 
 @pytest.mark.promise("X24")
 def test_long_answers_to_callers_without_a_token_leave_room_for_others():
-    room = sending.Room()
+    room = sending.SendBudget()
     room.take(sending.MOST_UNKNOWN, is_known=False)
     with pytest.raises(ApiError, match="Too many long answers"):
         room.take(sending.PIECE, is_known=False)

@@ -16,7 +16,7 @@ from tests.cli.terminal import PATIENCE, Terminal
 from wakeful import Every, NewJob, Scheduler
 from wakeful.clock import VirtualClock
 from wakeful.routing.settings import LOCAL, ConnectionLimits, ServerSettings
-from wakeful.surfaces.api.connections import Origin, origin_of
+from wakeful.surfaces.api.connections import ConnectionOwner, origin_of
 from wakeful.surfaces.api.server import HttpServer, bind
 from wakeful.surfaces.cli.serve import _loaded, server_settings
 
@@ -180,15 +180,15 @@ def test_one_address_has_half_of_the_places_and_a_proxy_all_but_a_tenth():
 @pytest.mark.parametrize(
     ("host", "origin"),
     [
-        ("192.0.2.7", Origin("192.0.2.7", is_proxy=False)),
-        ("::ffff:192.0.2.7", Origin("192.0.2.7", is_proxy=False)),
-        ("2001:db8::1:2:3:4", Origin("2001:db8::/64", is_proxy=False)),
-        ("2001:db8::ffff:2:3:4", Origin("2001:db8::/64", is_proxy=False)),
-        ("127.0.0.9", Origin("127.0.0.9", is_proxy=True)),
-        ("::1", Origin("::1", is_proxy=True)),
-        ("10.0.0.5", Origin("10.0.0.5", is_proxy=True)),
-        ("10.0.1.200", Origin("10.0.1.200", is_proxy=True)),
-        ("", Origin("", is_proxy=False)),
+        ("192.0.2.7", ConnectionOwner("192.0.2.7", is_proxy=False)),
+        ("::ffff:192.0.2.7", ConnectionOwner("192.0.2.7", is_proxy=False)),
+        ("2001:db8::1:2:3:4", ConnectionOwner("2001:db8::/64", is_proxy=False)),
+        ("2001:db8::ffff:2:3:4", ConnectionOwner("2001:db8::/64", is_proxy=False)),
+        ("127.0.0.9", ConnectionOwner("127.0.0.9", is_proxy=True)),
+        ("::1", ConnectionOwner("::1", is_proxy=True)),
+        ("10.0.0.5", ConnectionOwner("10.0.0.5", is_proxy=True)),
+        ("10.0.1.200", ConnectionOwner("10.0.1.200", is_proxy=True)),
+        ("", ConnectionOwner("", is_proxy=False)),
     ],
 )
 def test_an_address_is_known_by_what_one_machine_has_of_it(host, origin):

@@ -24,7 +24,7 @@ from wakeful.routing.settings import ConnectionLimits
 from wakeful.surfaces.api import event_feed
 from wakeful.surfaces.api import events as module
 from wakeful.surfaces.api.event_feed import Feed, RenderedGroup
-from wakeful.surfaces.api.events import EventStream, Pass, Place, Reader, Streams
+from wakeful.surfaces.api.events import EventStream, Reader, ReaderCounts, ReadGrant, StreamCursor
 from wakeful.surfaces.api.server import PATIENCE_S
 from wakeful.testing import VirtualClock, run
 
@@ -190,14 +190,14 @@ class Scene:
     def __init__(self, scheduler, clock):
         self.scheduler, self.clock = scheduler, clock
         self.ending = asyncio.Event()
-        self.feed, self.streams = Feed(scheduler, self.ending), Streams(ConnectionLimits())
+        self.feed, self.streams = Feed(scheduler, self.ending), ReaderCounts(ConnectionLimits())
         self.gate = Gate(scheduler, clock)
         self.token = None
 
     async def read(self, wire, token=None, place=None, streams=None):
         if token is None:
             token = self.token = self.token or await self.scheduler.create_token("reader", "viewer")
-        right = Pass(Caller("ana", "viewer"), self.gate, token)
+        right = ReadGrant(Caller("ana", "viewer"), self.gate, token)
         stream = EventStream(Reader(self.feed, streams, place), self.feed, self.streams, right, self.ending)
         task = asyncio.create_task(stream({}, wire.receive, wire.send))
         await self.clock.sleep("1s")
@@ -241,7 +241,7 @@ async def test_a_quiet_stream_beats_every_fifteen_seconds(scene, monkeypatch):
 async def test_a_reader_that_catches_up_is_sent_little_at_once_and_all_of_it(scene, monkeypatch):
     monkeypatch.setattr(module, "MOST_CHARS", 1_000)
     await scene.touch(50)
-    reader = Reader(scene.feed, None, Place(0))
+    reader = Reader(scene.feed, None, StreamCursor(0))
     await reader.begin()
     batches = []
     while batch := await reader.more():
@@ -351,7 +351,7 @@ async def test_what_is_kept_in_memory_is_bounded_and_the_store_has_the_rest(scen
     wire = Wire()
     await scene.touch(500)
     _, newest = await scene.scheduler.server_side.event_ids()
-    task = await scene.read(wire, place=Place(0))
+    task = await scene.read(wire, place=StreamCursor(0))
     await scene.touch(500)
     await scene.clock.sleep("5s")
     assert len(scene.feed._ring) < 60
@@ -430,7 +430,7 @@ async def test_events_are_written_out_once_for_all_readers(scene, monkeypatch):
 
 @virtual
 async def test_streams_are_bounded_in_all_and_of_each_caller(scene, monkeypatch):
-    scene.streams = Streams(ConnectionLimits(streams=3, streams_of_one=2))
+    scene.streams = ReaderCounts(ConnectionLimits(streams=3, streams_of_one=2))
     wires = [Wire(), Wire()]
     tasks = [await scene.read(wire) for wire in wires]
     with pytest.raises(ApiError) as refused:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wakeful.routing.settings import ConnectionLimits
-from wakeful.surfaces.api.connections import Connections, Origin
+from wakeful.surfaces.api.connections import ConnectionOwner, Connections
 
 pytestmark = pytest.mark.promise("X18")
 
@@ -14,7 +14,7 @@ class Client:
     """A connection of an address: idle since then, unless it is being answered."""
 
     def __init__(self, address, since, *, is_idle=True):
-        self.origin, self.since, self.may_give_way = Origin(address, is_proxy=False), since, is_idle
+        self.origin, self.since, self.may_give_way = ConnectionOwner(address, is_proxy=False), since, is_idle
         self.transport, self.is_closed = self, False
 
     def abort(self):

@@ -87,13 +87,15 @@ def test_doctor_looks_at_the_service_and_says_what_is_wrong_with_it(terminal):
 
 
 def test_the_example_is_what_a_system_service_gets():
-    service = units.Service(("/opt/wakeful/bin/wakeful",), units.STATE, str(units.STATE / "wakeful.db"), system=True)
+    service = units.ServiceUnit(
+        ("/opt/wakeful/bin/wakeful",), units.STATE, str(units.STATE / "wakeful.db"), system=True
+    )
     assert units.systemd_unit(service) == EXAMPLE
 
 
 @pytest.mark.parametrize("system", [True, False])
 def test_systemd_accepts_the_unit_and_finds_little_to_expose(system, tmp_path):
-    service = units.Service((shutil.which("env"),), tmp_path, "sqlite:///w.db", system=system, user="nobody")
+    service = units.ServiceUnit((shutil.which("env"),), tmp_path, "sqlite:///w.db", system=system, user="nobody")
     file = tmp_path / "wakeful.service"
     file.write_text(units.systemd_unit(service))
     if (checker := shutil.which("systemd-analyze")) is not None:
@@ -110,7 +112,7 @@ def test_paths_with_spaces_and_signs_stay_what_they_are(tmp_path):
     folder.mkdir()
     program = tmp_path / "d e %n $x"
     program.symlink_to(shutil.which("env"))
-    service = units.Service((str(program),), folder, f"sqlite:///{folder}/w\\.db")
+    service = units.ServiceUnit((str(program),), folder, f"sqlite:///{folder}/w\\.db")
     text = units.systemd_unit(service)
     there = str(folder).replace("%", "%%")
     inside = there.replace('"', '\\"')
@@ -133,7 +135,7 @@ def test_a_service_of_a_user_is_nobody_elses_to_read(terminal):
 def test_a_property_list_for_launchd_says_the_same(monkeypatch, tmp_path):
     monkeypatch.setattr(units, "is_mac", lambda: True)
     monkeypatch.setenv("HOME", str(tmp_path))
-    service = units.Service(("/opt/wakeful/bin/wakeful",), tmp_path, "sqlite:///w.db")
+    service = units.ServiceUnit(("/opt/wakeful/bin/wakeful",), tmp_path, "sqlite:///w.db")
     text = units.written(service)
     about = plistlib.loads(text.encode())
     assert about["ProgramArguments"] == ["/opt/wakeful/bin/wakeful", "serve"]

@@ -73,6 +73,29 @@ def test_commands_for_agents_ask_the_server_with_the_token(terminal, server):
     ]
 
 
+AGENT = {
+    "name": "a", "status": "idle", "running": 0, "max_concurrent": 1, "schedules": 1, "next_run_at": None,
+    "last_outcome": None, "last_error": None, "events_waiting": 0, "paused": False, "cut_off": 0, "over_budget": None,
+    "rate_limited": None,
+}  # fmt: skip
+
+
+def test_the_agents_that_the_token_may_see_are_listed_as_a_table(terminal, server):
+    server.answer = {"items": [AGENT]}
+    found = terminal.ask("agent", "list")
+    assert (found.code, found.err) == (0, "")
+    assert found.out.splitlines()[1].split()[:3] == ["a", "idle", "0/1"]
+    assert [path for _, path, _, _ in server.requests] == ["/api/agents"]
+
+
+def test_a_run_that_would_wait_for_a_woken_agent_is_refused_before_it_wakes_it(terminal, server):
+    found = terminal.ask("agent", "wake", "b", "--wait")
+    assert (found.code, found.out, server.requests) == (4, "", [])
+    assert (
+        found.err == "Error: --wait needs the store, and under WAKEFUL_TOKEN wakeful asks the server: leave it out.\n"
+    )
+
+
 @pytest.mark.parametrize(("status", "code"), [(400, 2), (401, 4), (403, 4), (404, 3), (409, 4), (422, 2), (500, 1)])
 def test_a_refusal_is_the_servers_own_sentence_with_its_exit_code(terminal, server, status, code):
     server.status, server.answer = status, {"error": "Because."}

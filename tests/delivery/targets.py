@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 
-from wakeful.domains.delivery.tables import Wanted
+from wakeful.domains.delivery.tables import DeliveryFilter
 from wakeful.domains.delivery.views import get_delivery, list_connectors, list_deliveries
 
 NIGHT = {"quiet_hours": {"start": "22:00", "end": "07:00", "timezone": "UTC"}}
@@ -64,7 +64,7 @@ async def sending_to(scene, target, rules=None):
 
 async def stored(scheduler, **wanted):
     """All deliveries, the oldest first."""
-    found = await scheduler.read(lambda tx: list_deliveries(tx, Wanted(**wanted, limit=10_000)))
+    found = await scheduler.read(lambda tx: list_deliveries(tx, DeliveryFilter(**wanted, limit=10_000)))
     return found[::-1]
 
 

@@ -12,11 +12,11 @@ from tests.delivery.targets import known
 from wakeful import Scheduler
 from wakeful.clock import sleep
 from wakeful.domains.delivery.chat.tables import Chats
-from wakeful.domains.delivery.configuration import Connectors, register_all, reload_configured
+from wakeful.domains.delivery.configuration import ConnectorsSection, register_all, reload_configured
 
 
 def written(folder, **connectors):
-    return Connectors.model_validate(connectors, context={"folder": folder})
+    return ConnectorsSection.model_validate(connectors, context={"folder": folder})
 
 
 async def lines(path, number):

@@ -23,8 +23,8 @@ from wakeful.domains.delivery.rules import (
     rules_data,
     wanted,
 )
-from wakeful.domains.delivery.summary import About, failure, output_text, success, work_of
-from wakeful.domains.delivery.texts import Entry, digest, split
+from wakeful.domains.delivery.summary import FailureSubject, failure, output_text, success, work_of
+from wakeful.domains.delivery.texts import DigestEntry, digest, split
 from wakeful.errors import InvalidSetting
 
 NOW = int(datetime(2026, 1, 1, 12, tzinfo=UTC).timestamp() * 1000)
@@ -157,14 +157,17 @@ def test_a_change_is_one_of_outcome_or_output():
 
 @pytest.mark.promise("X19")
 def test_a_digest_has_every_message_in_order_in_parts_of_a_readable_length():
-    (part,) = digest([Entry("22:05", "backup: error", "broken"), Entry("23:00", None, "hello")])
+    (part,) = digest([DigestEntry("22:05", "backup: error", "broken"), DigestEntry("23:00", None, "hello")])
     assert part == ("2 messages from quiet hours", "22:05 backup: error\nbroken\n\n23:00\nhello", 2)
-    parts = digest([Entry(f"{number:02}", None, "x" * 1500) for number in range(100)])
+    parts = digest([DigestEntry(f"{number:02}", None, "x" * 1500) for number in range(100)])
     assert parts[0].title == f"100 messages from quiet hours, part 1 of {len(parts)}"
     assert sum(part.entries for part in parts) == 100
     assert all(len(part.text) <= 20_000 for part in parts)
     assert "".join(part.text for part in parts).count("x") == 150_000
-    assert [part.entries for part in digest([Entry("1", None, "y" * 50_000), Entry("2", None, "z")])] == [1, 1]
+    assert [part.entries for part in digest([DigestEntry("1", None, "y" * 50_000), DigestEntry("2", None, "z")])] == [
+        1,
+        1,
+    ]
 
 
 @given(st.text(alphabet="ab \n", max_size=300), st.integers(8, 60))
@@ -182,7 +185,7 @@ def test_parts_end_between_paragraphs_where_they_can():
 
 @pytest.mark.promise("X20")
 def test_a_message_about_a_failure_is_enough_to_act_on():
-    about = About("backup", "./backup.sh --full", "error", "exited with code 3", "line 1\nline 2", run="run_1")
+    about = FailureSubject("backup", "./backup.sh --full", "error", "exited with code 3", "line 1\nline 2", run="run_1")
     about = about._replace(errors=3, since=NOW - 7_200_000, next_at=NOW + 60_000, link="https://example.org/runs/run_1")
     title, text = failure(about)
     assert title == "backup: error"

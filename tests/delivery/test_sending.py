@@ -11,7 +11,7 @@ from tests.delivery.targets import NIGHT, Target, one, refusing, sending_to, sto
 from tests.kernel.scene import at, virtual
 from wakeful.domains.delivery import Post, enqueue
 from wakeful.domains.delivery.chat import pairing
-from wakeful.domains.delivery.chat.receiving import Account, Update, take_lease
+from wakeful.domains.delivery.chat.receiving import BotAccount, ChatUpdate, take_lease
 from wakeful.domains.delivery.chat.receiving import take as receive
 from wakeful.domains.delivery.chat.tables import Chats, Person
 from wakeful.domains.delivery.outbox import release_pending, requeue, requeue_all
@@ -130,14 +130,14 @@ async def test_what_a_restore_holds_is_released_and_what_quiet_hours_hold_is_not
 @pytest.mark.promise("X8", "X18")
 @virtual
 async def test_a_viewer_who_writes_approve_is_refused(scene):
-    account = Account("hash", "bot", 1)
+    account = BotAccount("hash", "bot", 1)
     async with scene.scheduler() as scheduler:
 
         def write(tx, context):
             tx.of(Outbox).put_connector(ConnectorRow("bot", "telegram", 1, 0, "{}", "file", None))
             tx.of(Chats).pair(Person("bot", "7", "viewer", "Eve", "code", tx.now))
             take_lease(tx, account)
-            return receive(tx, context, account, Update(1, "7", "Eve", text="/approve run_0000000000000"))
+            return receive(tx, context, account, ChatUpdate(1, "7", "Eve", text="/approve run_0000000000000"))
 
         assert await scheduler.transact(write) is None
         assert [item["text"] for item in await stored(scheduler)] == ["Your role is viewer: this needs operator."]

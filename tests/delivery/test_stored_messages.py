@@ -17,8 +17,8 @@ from wakeful.domains.delivery import Post, enqueue, role_of
 from wakeful.domains.delivery.chat.buttons import NotPressed, button, press
 from wakeful.domains.delivery.chat.receiving import (
     LEASE_MS,
-    Account,
-    Update,
+    BotAccount,
+    ChatUpdate,
     give_up_lease,
     refuse,
     skip,
@@ -35,7 +35,7 @@ from wakeful.domains.delivery.views import delivery_number
 from wakeful.kernel.engine.alerts import close_alert
 from wakeful.store.records import NodeRow
 
-ACCOUNT = Account("hash", "bot", 1)
+ACCOUNT = BotAccount("hash", "bot", 1)
 
 
 def bot(tx, *names):
@@ -145,7 +145,7 @@ async def test_an_unpaired_person_leaves_nothing_and_may_do_nothing(scene):
         def work(tx, context):
             bot(tx)
             take_lease(tx, ACCOUNT)
-            said = take(tx, context, ACCOUNT, Update(1, "99", "Eve", text="hello"))
+            said = take(tx, context, ACCOUNT, ChatUpdate(1, "99", "Eve", text="hello"))
             roles = role_of(tx, "bot", "42"), role_of(tx, "bot", "99")
             return said, roles, tx.of(Outbox).interactions(), tx.of(Chats).open_messages("bot", 9)
 
@@ -162,13 +162,13 @@ async def test_an_update_counts_once_and_moves_the_position_with_it(scene):
             chats = tx.of(Chats)
             assert take_lease(tx, ACCOUNT) == 0
             for position in (5, 5, 4):
-                take(tx, context, ACCOUNT, Update(position, "42", "Ann", text="hello"))
+                take(tx, context, ACCOUNT, ChatUpdate(position, "42", "Ann", text="hello"))
             assert (len(chats.open_messages("bot", 9)), chats.receiver("hash").position) == (1, 6)
             assert not skip(tx, ACCOUNT, 5)
-            refuse(tx, context, ACCOUNT, Update(6, "42", "Ann", text="hello"), "broken")
+            refuse(tx, context, ACCOUNT, ChatUpdate(6, "42", "Ann", text="hello"), "broken")
             assert chats.receiver("hash").position == 7
-            refuse(tx, context, ACCOUNT, Update(7, "42", "Ann", press="0", query="q"), "broken")
-            refuse(tx, context, ACCOUNT, Update(7, "42", "Ann", press="0", query="q"), "again")
+            refuse(tx, context, ACCOUNT, ChatUpdate(7, "42", "Ann", press="0", query="q"), "broken")
+            refuse(tx, context, ACCOUNT, ChatUpdate(7, "42", "Ann", press="0", query="q"), "again")
             answers = [row.said for row in chats.answers("bot", 9)]
             return answers, take_lease(tx, ACCOUNT), chats.receiver("hash").position
 
@@ -184,7 +184,7 @@ async def test_a_node_that_no_longer_receives_takes_nothing_and_ends_no_lease_of
             bot(tx)
             chats = tx.of(Chats)
             chats.put_receiver(ReceiverRow("hash", "bot", 2, tx.now + 9_000, 3))
-            take(tx, context, ACCOUNT, Update(5, "42", "Ann", text="hello"))
+            take(tx, context, ACCOUNT, ChatUpdate(5, "42", "Ann", text="hello"))
             give_up_lease(tx, ACCOUNT)
             row = chats.receiver("hash")
             give_up_lease(tx, ACCOUNT._replace(node=2))

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.terminal import PATIENCE, Terminal, lives
 from tests.waiting import eventually
 from wakeful.clock import SystemClock
-from wakeful.demo.place import Place
+from wakeful.demo.place import DemoFolder
 
 LINK = re.compile(r"(http://127\.0\.0\.1:\d+)/in/[a-z0-9]{12,}\n")
 
@@ -84,7 +84,7 @@ def test_a_week_made_by_the_real_engine_is_on_record(demo):
 
 def test_the_story_of_a_minute_shows_silence_a_digest_a_question_and_a_budget(demo):
     began = demo.get("/demo/state")["now"]
-    place = Place(next(demo.terminal.folder.glob("wakeful-demo-*")))
+    place = DemoFolder(next(demo.terminal.folder.glob("wakeful-demo-*")))
     place.change(visited_at=SystemClock().now() - 60_000)  # a minute has passed
     shown = eventually(lambda: demo.get("/demo/state"), lambda state: state["story"]["over"])
     assert shown["story"]["text"] == "Now try to break it."

@@ -12,7 +12,7 @@ from tests.kernel.scene import at, failing, virtual
 from tests.store.postgres_server import emptied_url
 from wakeful import Every, JobExists, Scheduler
 from wakeful.domains.files.applying import Fleet, TooMuchRemoved, apply_fleet, plan_fleet
-from wakeful.domains.files.planning import Terms, Wanted
+from wakeful.domains.files.planning import DesiredJob, PlanContext
 from wakeful.domains.files.tables import Fleets
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.triggers import After, Cron, Manual, Once, Ping
@@ -27,12 +27,12 @@ def fleet(scheduler, *jobs, name="main", file_hash="1", place="here:/wakeful.yam
         job_name, trigger, options = (job, HOURLY, {}) if isinstance(job, str) else (*job, {})[:3]
         options = dict(options)
         said = (options.pop("enabled", True), options.pop("notes", None))
-        wanted.append(Wanted(scheduler.host.draft(NewJob(job_name, trigger, **options), "file", {}), *said))
+        wanted.append(DesiredJob(scheduler.host.draft(NewJob(job_name, trigger, **options), "file", {}), *said))
     return Fleet(name, tuple(wanted), file_hash, ("${TOKEN}",), place)
 
 
 async def apply(scheduler, made, *, confirmed=False, unless_applied=False):
-    terms = Terms(scheduler.clock.now(), "UTC")
+    terms = PlanContext(scheduler.clock.now(), "UTC")
     return await scheduler.transact(
         lambda tx, context: apply_fleet(tx, context, made, terms, confirmed=confirmed, unless_applied=unless_applied)
     )
@@ -86,7 +86,7 @@ async def test_a_job_that_was_replaced_elsewhere_no_longer_belongs_to_the_file(s
 async def test_a_plan_only_reads(scene):
     async with scene.scheduler() as scheduler:
         await apply(scheduler, fleet(scheduler, "a", "b"))
-        made, terms = fleet(scheduler, ("a", Every("2h")), "b", "c"), Terms(scene.clock.now(), "UTC")
+        made, terms = fleet(scheduler, ("a", Every("2h")), "b", "c"), PlanContext(scene.clock.now(), "UTC")
         plan = await scheduler.read(lambda tx: plan_fleet(tx, made, terms))
         assert (len(plan.create), len(plan.update), plan.remove, plan.unchanged) == (1, 1, [], 1)
         assert await names(scheduler) == ["a", "b"]
@@ -106,7 +106,7 @@ def test_nodes_that_apply_at_the_same_time_take_turns(tmp_path, monkeypatch):
             return sorted(len(plan.remove) for plan in plans), await names(one)
 
     async def meeting(scheduler, made):
-        terms = Terms(scheduler.clock.now(), "UTC")
+        terms = PlanContext(scheduler.clock.now(), "UTC")
 
         def work(tx, context):
             plan = apply_fleet(tx, context, made, terms, confirmed=True)
@@ -228,7 +228,10 @@ async def test_what_dies_in_the_middle_of_it_leaves_nothing(scene):
 
     async with scene.scheduler() as scheduler:
         await apply(scheduler, fleet(scheduler, "a", "b", "c"))
-        made, terms = fleet(scheduler, ("a", Every("9h")), "b", "new", file_hash="2"), Terms(scene.clock.now(), "UTC")
+        made, terms = (
+            fleet(scheduler, ("a", Every("9h")), "b", "new", file_hash="2"),
+            PlanContext(scene.clock.now(), "UTC"),
+        )
 
         def die(tx, context):
             apply_fleet(tx, context, made, terms, confirmed=False)

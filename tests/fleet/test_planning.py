@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wakeful.domains.files.planning import Owned, Terms, Wanted, make_plan
+from wakeful.domains.files.planning import DesiredJob, OwnedJob, PlanContext, make_plan
 from wakeful.kernel.hooks import Draft
 from wakeful.kernel.rules.policy import trigger_text
 from wakeful.store.records import JobDef, JobState
@@ -12,11 +12,11 @@ from wakeful.triggers import Cron, Every, Interval, Once
 
 NOW = 1_767_225_600_000  # 2026-01-01T00:00Z
 HOUR = 3_600_000
-TERMS = Terms(NOW, "UTC", {"argv": "command"})
+TERMS = PlanContext(NOW, "UTC", {"argv": "command"})
 
 
 def wanted(name="a", trigger=None, *, payload='{"argv":["x"]}', options="{}", owner=None, enabled=True, notes=None):
-    return Wanted(Draft(name, trigger or Every("1h"), "command", payload, options, owner, "file"), enabled, notes)
+    return DesiredJob(Draft(name, trigger or Every("1h"), "command", payload, options, owner, "file"), enabled, notes)
 
 
 def owned(one=None, *, enabled=True, notes=None, **state):
@@ -25,7 +25,7 @@ def owned(one=None, *, enabled=True, notes=None, **state):
     then = NOW - 3 * HOUR // 2
     text = trigger_text(draft.trigger.resolved(then, "UTC"))
     job = JobDef(1, draft.name, draft.kind, draft.owner, "file", text, draft.payload, draft.options, then, then, None)
-    return Owned(job, JobState.new(1)._replace(**state), enabled, notes)
+    return OwnedJob(job, JobState.new(1)._replace(**state), enabled, notes)
 
 
 def failed():

@@ -13,7 +13,7 @@ from wakeful import Once
 from wakeful.config.entries import Entry, FleetFile
 from wakeful.domains.files import CONFIG_ALERT
 from wakeful.domains.files.applying import place_of
-from wakeful.domains.files.planning import Terms, make_plan
+from wakeful.domains.files.planning import PlanContext, make_plan
 from wakeful.domains.files.watching import FileWatch, _notes_on
 from wakeful.errors import InvalidSetting, StoreError
 from wakeful.kernel.actions.drafts import NewJob
@@ -166,14 +166,14 @@ def test_a_one_shot_that_was_stopped_by_a_person_is_not_over(state, is_over, ena
     past, later = Once(from_ms(NOW - HOUR)), Once(from_ms(NOW + HOUR))
     stopped = owned(wanted(trigger=past), enabled=enabled, last_slot=NOW - HOUR, slot_runs=1)
     stopped = stopped._replace(state=stopped.state._replace(enabled=0, ended_at=NOW - HOUR, **state))
-    plan = make_plan([wanted(trigger=later, enabled=enabled)], [stopped], Terms(NOW, "UTC", {}))
+    plan = make_plan([wanted(trigger=later, enabled=enabled)], [stopped], PlanContext(NOW, "UTC", {}))
     (update,) = plan.update
     assert update.revives is (is_over and enabled)
 
 
 @pytest.mark.parametrize(("ms", "passed"), [(-1, True), (0, False), (1, False)])
 def test_a_one_shot_of_this_moment_has_not_passed(ms, passed):
-    plan = make_plan([wanted(trigger=Once(from_ms(NOW + ms)))], [], Terms(NOW, "UTC", {}))
+    plan = make_plan([wanted(trigger=Once(from_ms(NOW + ms)))], [], PlanContext(NOW, "UTC", {}))
     assert plan.passed == (["a"] if passed else [])
     assert len(plan.create) == (0 if passed else 1)
 
@@ -210,6 +210,6 @@ async def test_a_server_whose_file_is_what_is_stored_says_nothing(scene, written
 
 
 def test_what_waits_for_jobs_that_come_or_are_gone_is_logged(tmp_path):
-    plan = make_plan([], [], Terms(NOW, "UTC"))._replace(notes=("1 event waits for a.",))
+    plan = make_plan([], [], PlanContext(NOW, "UTC"))._replace(notes=("1 event waits for a.",))
     found = [text % tuple(values) for level, text, *values in _notes_on(tmp_path / "wakeful.yaml", plan) if level > 20]
     assert found == [f"{tmp_path / 'wakeful.yaml'}: 1 event waits for a."]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from wakeful import Scheduler
-from wakeful.foresight.question import Question, Setup
+from wakeful.foresight.question import Setup, SimulationRequest
 from wakeful.foresight.simulating import simulate
 from wakeful.foresight.snapshot import take_snapshot
 from wakeful.testing import VirtualClock, run
@@ -31,7 +31,7 @@ def snapshot_of(*jobs, start=START, write=None):
 def simulated(snapshot, setup=None, prepare=None, days=1.0, **question):
     """A simulation, and its runs."""
     runs = []
-    asked = Question(int(days * DAY_MS), **question)
+    asked = SimulationRequest(int(days * DAY_MS), **question)
     found = simulate(snapshot, asked, setup or Setup(min_interval=None), prepare=prepare, on_run=runs.append)
     return found, runs
 

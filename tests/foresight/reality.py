@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from wakeful import After, Cron, Every, Interval, NewJob, Once, Retention, Scheduler
 from wakeful.clock import sleep
-from wakeful.foresight.question import Question, Setup
+from wakeful.foresight.question import Setup, SimulationRequest
 from wakeful.foresight.snapshot import take_snapshot
 from wakeful.foresight.world import chance
 from wakeful.store.runs import RunFilter
@@ -40,9 +40,9 @@ class Fleet(NamedTuple):
     max_running: int | None
 
     @property
-    def question(self) -> Question:
+    def question(self) -> SimulationRequest:
         down = [f"{from_ms(begins).isoformat()}/{from_ms(ends).isoformat()}" for begins, ends in self.outages]
-        return Question(int(self.days * 86_400_000), None, 7, self.took, self.fail, down)
+        return SimulationRequest(int(self.days * 86_400_000), None, 7, self.took, self.fail, down)
 
     @property
     def setup(self) -> Setup:

@@ -11,7 +11,7 @@ from tests.foresight.reality import STARTS, ZONES, as_lived, runs_of
 from tests.kernel.scene import Scene
 from wakeful.agents import Reply
 from wakeful.clock import sleep
-from wakeful.foresight.question import Question, Setup
+from wakeful.foresight.question import Setup, SimulationRequest
 from wakeful.foresight.simulating import simulate
 from wakeful.foresight.snapshot import take_snapshot
 from wakeful.kernel.views.ledger import ledger_of_all
@@ -88,7 +88,7 @@ def check(scene: Scene, seed):
     snapshot, lived, ledger = run(main(), scene.clock)
     names = [f"{name}.{schedule}" for name, one in plan.items() for schedule in one["schedules"]]
     down = [] if outage is None else [f"{from_ms(outage[0]).isoformat()}/{from_ms(outage[1]).isoformat()}"]
-    asked, runs = Question(3 * DAY_MS, None, 1, dict.fromkeys(names, took), {}, down), []
+    asked, runs = SimulationRequest(3 * DAY_MS, None, 1, dict.fromkeys(names, took), {}, down), []
     found = simulate(snapshot, asked, Setup("UTC", None, None), on_run=runs.append)
     assert as_lived(runs) == lived
     assert lived

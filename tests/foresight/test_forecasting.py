@@ -13,7 +13,7 @@ from tests.kernel.scene import at, virtual
 from wakeful import After, Cron, Every, Interval, NewJob, NotFound, Once
 from wakeful.domains.agents import Reply
 from wakeful.foresight.forecasting import day_bounds, forecast
-from wakeful.foresight.question import Question, Setup
+from wakeful.foresight.question import Setup, SimulationRequest
 from wakeful.foresight.simulating import simulate
 from wakeful.foresight.snapshot import take_snapshot
 from wakeful.testing import run
@@ -128,7 +128,7 @@ def test_a_budget_is_reached_when_the_forecast_and_the_simulation_say(sqlite_sce
     reached = datetime.fromtimestamp(own.reached_at / 1000, UTC)
     assert abs(reached - at(hours=12, minutes=30)) < timedelta(hours=1)  # twelve runs of half a dollar
     runs = []
-    simulation = simulate(snapshot, Question(DAY_MS), Setup(), on_run=runs.append)
+    simulation = simulate(snapshot, SimulationRequest(DAY_MS), Setup(), on_run=runs.append)
     [note] = [one for one in simulation.notes if one.kind == "budget"]
     assert note.job == "a.tick"
     assert datetime.fromtimestamp(note.at / 1000, UTC) == at(hours=13)

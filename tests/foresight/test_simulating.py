@@ -13,7 +13,7 @@ import pytest
 
 from tests.foresight.fleets import DAY_MS, START, notes, simulated, snapshot_of
 from wakeful import After, Cron, Every, InvalidSetting, NewJob, NotFound, Once
-from wakeful.foresight.question import Question, Setup
+from wakeful.foresight.question import Setup, SimulationRequest
 from wakeful.foresight.simulating import simulate
 from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.holding import hold_all
@@ -185,7 +185,7 @@ def test_what_is_kept_does_not_grow_with_the_simulated_time():
         else:
             kept.append(kept[-1])
 
-    found = simulate(snapshot, Question(8 * DAY_MS), Setup(min_interval=None), prepare=prepare, on_run=count)
+    found = simulate(snapshot, SimulationRequest(8 * DAY_MS), Setup(min_interval=None), prepare=prepare, on_run=count)
     assert found.total == len(kept) == 10 * 8 * 96 - 10
     third = len(kept) // 3
     assert max(kept[2 * third :]) <= 1.1 * max(kept[third : 2 * third])

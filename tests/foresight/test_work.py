@@ -8,7 +8,7 @@ from tests.agents.virtual_agents import VirtualAgents, agent
 from wakeful.agents import Reply
 from wakeful.domains.agents.work import NewItem, add_item
 from wakeful.foresight.forecasting import forecast
-from wakeful.foresight.question import Question, Setup
+from wakeful.foresight.question import Setup, SimulationRequest
 from wakeful.foresight.simulating import simulate
 from wakeful.foresight.snapshot import take_snapshot
 from wakeful.testing import run
@@ -46,7 +46,7 @@ def foreseen(scene, agents, live):
 
     snapshot, expected = run(main(), scene.clock)
     runs = []
-    found = simulate(snapshot, Question(DAY_MS), Setup(min_interval=None), on_run=runs.append)
+    found = simulate(snapshot, SimulationRequest(DAY_MS), Setup(min_interval=None), on_run=runs.append)
     return found, runs, expected
 
 

@@ -12,7 +12,7 @@ from tests.http.targets import target
 from tests.http.test_requests import ask
 from wakeful.clock import SystemClock
 from wakeful.domains.http import HttpSettings
-from wakeful.domains.http.sending import Sender, SendingFailed
+from wakeful.domains.http.sending import HttpSender, SendingFailed
 from wakeful.domains.http.spec import RequestSpec
 from wakeful.errors import OutboundRefused
 from wakeful.outbound import OutboundPolicy
@@ -34,7 +34,7 @@ class Names:
 def send(payload, allow=(), names=None):
     settings = HttpSettings(policy=OutboundPolicy(tuple(allow)), resolve=names or Names())
     spec = RequestSpec.from_payload(payload)
-    return asyncio.run(Sender(settings, SystemClock()).send(spec))
+    return asyncio.run(HttpSender(settings, SystemClock()).send(spec))
 
 
 def test_a_redirect_is_followed_and_counted(site):

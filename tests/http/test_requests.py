@@ -11,7 +11,7 @@ import pytest
 from tests.http.targets import GIGABYTE
 from wakeful import Every, Scheduler
 from wakeful.domains.http import HttpSettings, install
-from wakeful.domains.http.answer import Reply, body_text
+from wakeful.domains.http.answer import HttpResponse, body_text
 
 
 def ask(payload, settings=None, **options):
@@ -187,7 +187,7 @@ def test_a_body_is_text_by_its_own_charset_or_nothing(site):
     "charset", ["zip", "punycode", "unicode_escape", "no-such", "\N{SNOWMAN}", "utf-8; charset=hex"]
 )
 def test_a_charset_that_is_none_is_read_as_utf8(charset):
-    reply = Reply(
+    reply = HttpResponse(
         200, {"content-type": f"text/plain; charset={charset}"}, "ü\\n".encode(), truncated=False, url="", elapsed_ms=0
     )
     assert body_text(reply, 100) == ("ü\\n", False)

@@ -352,6 +352,26 @@ def test_agents_come_back_with_their_prompts_and_without_their_secrets(wakeful, 
     assert (agent["name"], agent["schedules"]) == ("ada", 2)
 
 
+@pytest.mark.promise("X10")
+def test_a_webhook_whose_secret_is_a_reference_keeps_it_and_a_written_one_becomes_one(wakeful, here, monkeypatch):
+    (here / "work").mkdir()
+    monkeypatch.setenv("HOOK", "hunter2-hunter2-hunter2")
+    hook = "      {}: {{webhook: {{verify: github, secret: {}}}, prompt: Pushed.}}\n"
+    (here / "wakeful.yaml").write_text(
+        "store: sqlite:///a.db\nagents:\n  ada:\n"
+        "    runner: {preset: scripted, args: [cat], cwd: work}\n    schedules:\n"
+        + hook.format("kept", '"${HOOK}"')
+        + hook.format("both", '["${HOOK}", hunter2-hunter2-hunter3]')
+    )
+    assert wakeful("apply").code == 0
+    answer = wakeful("export", "out", "--json")
+    assert answer.json["secrets"] == ["ADA_BOTH_SECRET"]
+    assert wakeful("import", "wakeful", "out", "--yes", "--db", "b.db").code == 0
+    stored = {job["name"]: job["payload"] for job in json.loads((here / "out/state.json").read_text())["jobs"]}
+    assert stored["ada.kept"]["webhook"]["secret"] == ["${HOOK}"]
+    assert stored["ada.both"]["webhook"]["secret"] == ["${HOOK}", "${ADA_BOTH_SECRET}"]
+
+
 @pytest.mark.promise("X17")
 def test_where_work_is_due_already_an_import_opens_held(wakeful, here):
     wakeful("add", "job", "--every", "1h", "--", "true")

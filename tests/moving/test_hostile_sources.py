@@ -12,7 +12,7 @@ import time
 import pytest
 
 from wakeful.moving.calls import NoCall, call_command
-from wakeful.moving.pickles import LARGEST, Refused, read_pickle
+from wakeful.moving.pickles import LARGEST, PickleRefused, read_pickle
 
 MARK = "it-ran"
 
@@ -48,7 +48,7 @@ def hostile_pickles():
 @pytest.mark.parametrize("data", list(hostile_pickles()), ids=lambda data: f"{len(data)}-{data[:4].hex()}")
 def test_no_pickle_runs_anything(data, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(Refused):
+    with pytest.raises(PickleRefused):
         read_pickle(data)
     assert list(tmp_path.iterdir()) == []
 
@@ -59,7 +59,7 @@ def test_a_pickle_that_would_reserve_all_memory_reserves_none():
 
 def test_a_pickle_cannot_change_what_the_next_one_is_given():
     first = b"capscheduler.triggers.interval\nIntervalTrigger\n(dS'get'\nNsb."
-    with contextlib.suppress(Refused):
+    with contextlib.suppress(PickleRefused):
         read_pickle(first)
     whole = b"\x80\x02capscheduler.triggers.interval\nIntervalTrigger\n)\x81}X\x01\x00\x00\x00aK\x01sb."
     assert read_pickle(whole).get("a") == 1

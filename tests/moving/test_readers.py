@@ -9,7 +9,7 @@ import pytest
 
 from wakeful.moving.calendar import Calendar, NoCron, read_calendar
 from wakeful.moving.celerybeat import read_module
-from wakeful.moving.checking import Terms, check
+from wakeful.moving.checking import ImportContext, check
 from wakeful.moving.crontab import read_crontab
 from wakeful.moving.formats import READERS, guess, read_source
 from wakeful.moving.naming import Names, name_of_command
@@ -19,7 +19,7 @@ from wakeful.moving.systemd import read_timer
 from wakeful.moving.units import read_unit, span_ms
 
 SAMPLES = Path(__file__).parent.parent / "data" / "moving"
-TERMS = Terms(Path("/srv"), "UTC", "UTC", 1_790_000_000_000)
+TERMS = ImportContext(Path("/srv"), "UTC", "UTC", 1_790_000_000_000)
 AT = {
     "crontab": "crontab/user.crontab",
     "systemd": "systemd",

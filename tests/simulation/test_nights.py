@@ -9,7 +9,7 @@ from tests.simulation.nights import Nightly
 from tests.simulation.world import live
 from wakeful.domains.delivery import digests, texts
 from wakeful.domains.delivery.tables import DeliveryRow, Outbox
-from wakeful.domains.delivery.texts import Entry, Part
+from wakeful.domains.delivery.texts import DigestEntry, DigestPart
 
 FIRST, SEEDS, GROUPS, STEPS = 60_000, 12, 6, 60
 
@@ -25,7 +25,7 @@ def test_what_is_sent_arrived_whole_and_nothing_is_held_for_ever(group: int) -> 
 
 @pytest.mark.promise("A8", "X19")
 def test_it_finds_a_digest_that_leaves_out_what_does_not_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    def first_part(entries: list[Entry]) -> list[Part]:
+    def first_part(entries: list[DigestEntry]) -> list[DigestPart]:
         return [texts.digest(entries)[0]._replace(entries=len(entries))]
 
     monkeypatch.setattr(digests, "digest", first_part)

@@ -12,7 +12,7 @@ from wakeful import LogicError, ids
 from wakeful.domains.alerts import configure
 from wakeful.domains.delivery.chat.buttons import NotPressed, buttons_of, press
 from wakeful.domains.delivery.chat.tables import Person
-from wakeful.domains.delivery.tables import Outbox, Wanted
+from wakeful.domains.delivery.tables import DeliveryFilter, Outbox
 from wakeful.domains.workflows.tables import Workflows
 
 ADA = Person("phone", "1", "operator", "Ada", "code", 0)
@@ -32,7 +32,7 @@ async def ready(room, scheduler):
 
 async def messages(scheduler):
     """The alerts with buttons: the row, and the buttons by their label."""
-    rows = await scheduler.read(lambda tx: tx.of(Outbox).matching(Wanted()))
+    rows = await scheduler.read(lambda tx: tx.of(Outbox).matching(DeliveryFilter()))
     found = [(row, buttons_of(json.loads(row.extra))) for row in rows if row.extra is not None]
     return [(row, {one.label: at for at, one in enumerate(buttons)}) for row, buttons in found if buttons]
 

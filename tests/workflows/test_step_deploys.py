@@ -72,6 +72,39 @@ def test_a_step_that_the_new_code_does_not_have_stops_its_event_alone(after, mis
 
 
 @pytest.mark.promise("X32")
+@pytest.mark.parametrize(
+    "elsewhere",
+    [
+        'await ctx.publish("shipped", {"label": 1}, message_id=1)',
+        'event.payload or {}.get("label")',
+        "ledger.append(1)",  # the list has the name in it by then
+        '"""Buy a label."""\n"label"',
+    ],
+)
+def test_a_text_of_the_new_code_that_is_no_name_of_a_step_does_not_count_as_one(elsewhere):
+    life = Versions()
+    life.broken.add("mail")
+    with WorkflowTest(life.made(BEFORE)) as test:
+        test.publish("orders", message_id="old")
+        test.redeploy(life.made("\n".join([step("post"), step("mail"), elsewhere])))
+        test.advance("2h")
+        assert life.ledger == ["label"]
+        assert test.parked()[0]["error"].startswith("The step 'label' is stored")
+
+
+@pytest.mark.promise("X32")
+def test_steps_beside_each_other_are_not_missing_before_they_are_called_for():
+    life, source = Versions(), "import asyncio\nawait asyncio.gather(*(ctx.step(f'{k}{k}', do, k) for k in 'abc'))"
+    life.broken.add("b")
+    with WorkflowTest(life.made(source)) as test:
+        test.publish("orders", message_id="old")
+        life.broken.clear()
+        test.redeploy(life.made(f"{source}\n{step('end')}"))
+        test.advance("2h")
+        assert (life.ledger, test.parked()) == (["a", "c", "b", "end"], [])
+
+
+@pytest.mark.promise("X32")
 @pytest.mark.parametrize("way", ["go on", "start over", "skip"])
 def test_a_person_chooses_how_the_event_goes_on(way):
     life = Versions()
@@ -186,7 +219,15 @@ async def handler(ctx, event):
         await ctx.step(f"send-{number}", print)
 
 
+async def other_handler(ctx, event):
+    """Buy."""
+    label = await ctx.step("buy", print, event.payload["order"])
+    await ctx.publish("shipped", {"label": label}, message_id=1)
+
+
 def test_names_of_steps_are_found_in_the_code_that_a_handler_uses():
+    assert calls_step(other_handler, "buy")
+    assert not any(calls_step(other_handler, name) for name in ("label", "order", "shipped", "Buy."))
     assert calls_step(handler, "helped")
     assert calls_step(handler, "send-7")
     assert calls_step(handler, "second")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 
 import pytest
 
@@ -160,6 +161,24 @@ def test_an_event_whose_key_cannot_be_made_is_parked_and_holds_up_nothing():
         test.advance("2m")
         assert counter.done == [("a", 2)]
         assert [(one["message_id"], one["error"]) for one in test.parked()] == [("keyless", "KeyError: 'k'")]
+
+
+def test_a_key_function_that_ends_the_process_holds_up_nothing():
+    workflow, done = Workflow("shop"), []
+
+    def key(event):
+        return sys.exit(3) if event.payload == 1 else event.payload
+
+    @workflow.on("orders", key=key, concurrency=2, on_failure="park")
+    async def ship(ctx, event):
+        await ctx.step("ship", done.append, event.payload)
+
+    with WorkflowTest(workflow) as test:
+        test.publish("orders", 1)
+        test.publish("orders", 2)
+        test.advance("2m")
+        assert done == [2]
+        assert [one["error"] for one in test.parked()] == ["the function of the key raised SystemExit(3)"]
 
 
 def test_a_payload_that_is_replaced_before_its_turn_counts_with_its_own_key():

@@ -45,7 +45,7 @@ def say_trusted(text: str, *, error: bool = False) -> None:
     print(text, file=sys.stderr if error else sys.stdout)
 
 
-class Output:
+class PrintedOutput:
     """What a run printed: as it is for a file or another program, with control characters shown on a terminal."""
 
     def __init__(self) -> None:

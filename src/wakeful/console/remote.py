@@ -63,12 +63,12 @@ def server_at(url: str) -> Scheduler:
     return cast("Scheduler", asked_server(url))
 
 
-def asked_server(url: str) -> Server:
+def asked_server(url: str) -> RemoteServer:
     """A server that is called with the token of the environment."""
-    return Server(url, os.environ[TOKEN])
+    return RemoteServer(url, os.environ[TOKEN])
 
 
-class Server:
+class RemoteServer:
     """A server that is called over the network."""
 
     def __init__(self, url: str, token: str) -> None:
@@ -119,7 +119,7 @@ class Server:
 class ServerAgents:
     """The agents of a server."""
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: RemoteServer) -> None:
         self._server = server
 
     async def list(self) -> list[dict[str, Any]]:

@@ -114,7 +114,7 @@ def console(*, stderr: bool = False) -> Console:
     """Where text goes: as wide as the terminal, or as wide as it wants where there is none."""
     from rich.console import Console
 
-    class Quiet(Console):
+    class PipeSafeConsole(Console):
         """Leaves it to the command to end when its reader has; by itself it would end the process as failed."""
 
         def on_broken_pipe(self) -> None:
@@ -122,7 +122,7 @@ def console(*, stderr: bool = False) -> Console:
 
     stream = sys.stderr if stderr else sys.stdout
     width = None if stream.isatty() or os.environ.get("COLUMNS") else NATURAL
-    return Quiet(file=stream, width=width, highlight=False, soft_wrap=width == NATURAL)
+    return PipeSafeConsole(file=stream, width=width, highlight=False, soft_wrap=width == NATURAL)
 
 
 def is_piped() -> bool:

@@ -16,7 +16,7 @@ from wakeful.triggers import After, Cron, Every
 if TYPE_CHECKING:
     from datetime import datetime
 
-    from wakeful.demo.place import Place
+    from wakeful.demo.place import DemoFolder
     from wakeful.kernel.model.run import Run
 
 SCRIPT = "script"
@@ -25,7 +25,7 @@ INBOX, DEPLOY, SORT = "inbox", "deploy-site", "triage.sort"
 BUDGET = 1.80
 
 
-def make_scheduler(place: Place, clock: Clock, tuning: Tuning | None = None) -> Scheduler:
+def make_scheduler(place: DemoFolder, clock: Clock, tuning: Tuning | None = None) -> Scheduler:
     """The scheduler of the demo, without its workflow; nothing of it is stored yet."""
     scheduler = Scheduler(place.url, clock=clock, node="demo", job_defaults={"timeout": "6h"}, tuning=tuning)
     scheduler.on_job_due(SCRIPT, run_script)

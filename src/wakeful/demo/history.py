@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from wakeful.clock import SystemClock
 from wakeful.demo.books import workflow
 from wakeful.demo.fleet import agents, jobs, make_scheduler
-from wakeful.demo.place import Place
+from wakeful.demo.place import DemoFolder
 from wakeful.kernel.loop.config import Tuning
 from wakeful.kernel.model.run import run_views
 from wakeful.kernel.rules.outcome import APPROVAL
@@ -35,11 +35,11 @@ QUICK = Tuning(sweep_ms=6 * HOUR_MS, longest_sleep_s=3_600)
 MEMORY = Path("/dev/shm")  # noqa: S108 - the folder that is made in it is private
 
 
-def live_a_week(place: Place) -> None:
+def live_a_week(place: DemoFolder) -> None:
     """Make the week, which takes a few seconds; it ends as the server begins."""
     quick = MEMORY if os.access(MEMORY, os.W_OK) else place.folder
     with tempfile.TemporaryDirectory(prefix="wakeful-week-", dir=quick) as folder:
-        draft = Place(Path(folder))
+        draft = DemoFolder(Path(folder))
         draft.write(place.read())
         clock = VirtualClock(datetime.fromtimestamp(SystemClock().now() / 1000, UTC) - WEEK)
         run(_week(draft, clock), clock)
@@ -48,7 +48,7 @@ def live_a_week(place: Place) -> None:
             shutil.move(path, place.folder / path.name)
 
 
-async def _week(place: Place, clock: VirtualClock) -> None:
+async def _week(place: DemoFolder, clock: VirtualClock) -> None:
     scheduler = make_scheduler(place, clock, QUICK)
     end = clock.now() + int(WEEK.total_seconds() * 1000)
     async with scheduler:

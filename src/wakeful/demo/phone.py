@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wakeful.demo.place import Place
+from wakeful.demo.place import DemoFolder
 from wakeful.domains.delivery.connector import Message, Temporary
 
 PHONE = "phone"
@@ -11,7 +11,7 @@ PHONE = "phone"
 class Phone:
     """Takes messages, unless it is broken."""
 
-    def __init__(self, place: Place) -> None:
+    def __init__(self, place: DemoFolder) -> None:
         self._place = place
 
     async def send(self, message: Message) -> None:

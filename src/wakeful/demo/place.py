@@ -28,7 +28,7 @@ class State(NamedTuple):
     """How many steps of the story have been taken."""
 
 
-class Place:
+class DemoFolder:
     """The folder. The server is the only one to write here, once the supervisor has made it."""
 
     def __init__(self, folder: Path) -> None:

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 
 from wakeful.clock import SystemClock
-from wakeful.demo.place import Place
+from wakeful.demo.place import DemoFolder
 from wakeful.demo.story import is_over, latest
 from wakeful.demo.tricks import Tricks
 from wakeful.routing.auth import COOKIE, Admin, presented
@@ -36,7 +36,7 @@ async def on_our_page(request: Request, caller: Admin) -> None:
         raise ApiError(403, "forbidden_origin", "Only the page of the demo may do this.")
 
 
-def make_router(place: Place, tricks: Tricks) -> APIRouter:
+def make_router(place: DemoFolder, tricks: Tricks) -> APIRouter:
     """The routes, for one demo."""
     router = APIRouter(prefix="/demo", include_in_schema=False, dependencies=[Depends(on_our_page)])
 

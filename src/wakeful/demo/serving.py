@@ -21,7 +21,7 @@ from wakeful.demo.books import workflow
 from wakeful.demo.fleet import make_scheduler
 from wakeful.demo.history import live_a_week
 from wakeful.demo.moved_clock import MovedClock
-from wakeful.demo.place import Place, is_orphan
+from wakeful.demo.place import DemoFolder, is_orphan
 from wakeful.demo.routes import make_router
 from wakeful.demo.story import play
 from wakeful.demo.tricks import Tricks
@@ -43,7 +43,7 @@ def main(folder: Path) -> None:
     """Make the week, if it is not there, and serve until SIGTERM or the supervisor is gone."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     logging.getLogger("wakeful.runs").setLevel(logging.CRITICAL)  # what fails here fails on purpose
-    place, parent = Place(folder), os.getppid()
+    place, parent = DemoFolder(folder), os.getppid()
     is_first = not place.read().lived
     if is_first:
         logging.disable()  # nobody reads what is logged of a week that is made at once
@@ -52,7 +52,7 @@ def main(folder: Path) -> None:
     asyncio.run(serve(place, parent, is_first=is_first))
 
 
-async def serve(place: Place, parent: int, *, is_first: bool) -> None:
+async def serve(place: DemoFolder, parent: int, *, is_first: bool) -> None:
     """An ordinary server, with the routes of the demo and a clock that can be moved."""
     bound = socket.socket(fileno=os.dup(0))
     bound.setblocking(False)  # noqa: FBT003 - the standard library's own shape

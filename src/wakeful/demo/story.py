@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from wakeful.clock import SystemClock, sleep
 from wakeful.demo.fleet import BUDGET, DEPLOY, SORT, agents
-from wakeful.demo.place import Place, State
+from wakeful.demo.place import DemoFolder, State
 from wakeful.demo.scripts import WHOLE_YEAR
 from wakeful.errors import SchedulerError
 from wakeful.scheduler import Scheduler
@@ -20,7 +20,7 @@ LOOK_S, LOOKS = 0.25, 60
 APART = timedelta(seconds=12)  # a slot that is closer to the start before is passed over for that
 
 
-class Step(NamedTuple):
+class StoryStep(NamedTuple):
     """Something that happens, and what is said of it."""
 
     at_s: float
@@ -69,18 +69,19 @@ _NOTHING = "watcher looks around. When all is well it says nothing: a run on its
 _DIGEST = "reporter sent its digest. The ticks say that the phone has it."
 _ASKS = "deploy-site asks before it continues. It waits under Needs you, and holds nothing."
 _BUDGET = "triage met its budget: its slot was passed over, and the reason is on record."
+_START = "This week was run by the real engine when you started the demo. Watch what happens next."
 STEPS = (
-    Step(0, "This week was run by the real engine when you started the demo. Watch what happens next.", None, None),
-    Step(8, _NOTHING, "/agents/watcher", beat),
-    Step(15, _DIGEST, "/agents/reporter", digest),
-    Step(30, _ASKS, f"/jobs/{DEPLOY}", ask),
-    Step(38, _ASKS, f"/jobs/{DEPLOY}", spend),
-    Step(45, _BUDGET, f"/jobs/{SORT}", sort),
-    Step(60, "Now try to break it.", None, None),
+    StoryStep(0, _START, None, None),
+    StoryStep(8, _NOTHING, "/agents/watcher", beat),
+    StoryStep(15, _DIGEST, "/agents/reporter", digest),
+    StoryStep(30, _ASKS, f"/jobs/{DEPLOY}", ask),
+    StoryStep(38, _ASKS, f"/jobs/{DEPLOY}", spend),
+    StoryStep(45, _BUDGET, f"/jobs/{SORT}", sort),
+    StoryStep(60, "Now try to break it.", None, None),
 )
 
 
-def latest(state: State) -> Step:
+def latest(state: State) -> StoryStep:
     """The step that the strip shows."""
     return STEPS[max(0, min(state.steps, len(STEPS)) - 1)]
 
@@ -89,7 +90,7 @@ def is_over(state: State) -> bool:
     return state.steps >= len(STEPS)
 
 
-async def play(scheduler: Scheduler, place: Place) -> None:
+async def play(scheduler: Scheduler, place: DemoFolder) -> None:
     """Take the steps as their time comes, each once; where a kill ended it, the next server goes on."""
     clock = SystemClock()
     while not is_over(state := place.read()):

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from wakeful.child_processes import Process, clean_environment, start_process
 from wakeful.clock import block
-from wakeful.demo.place import Place, State
+from wakeful.demo.place import DemoFolder, State
 from wakeful.errors import SchedulerError
 from wakeful.kernel.actions.sign_in import new_code
 
@@ -70,7 +70,7 @@ def run_demo(port: int, seconds: float | None, *, opens: bool, say: Callable[[st
         tempfile.TemporaryDirectory(prefix="wakeful-demo-") as folder,
         contextlib.closing(_listen(port)) as bound,
     ):
-        place, code = Place(Path(folder)), new_code()
+        place, code = DemoFolder(Path(folder)), new_code()
         place.write(State(code))
         link = f"http://{HOST}:{bound.getsockname()[1]}/in/{code}"
         say(link)
@@ -91,7 +91,7 @@ def _listen(port: int) -> socket.socket:
         return bind(HOST, port)
 
 
-def _keep_alive(place: Place, bound: socket.socket, signals: _Signals, say: Callable[[str], None]) -> None:
+def _keep_alive(place: DemoFolder, bound: socket.socket, signals: _Signals, say: Callable[[str], None]) -> None:
     """Start the server, and start it again whenever it is killed."""
     server = _start(place, bound)
     try:
@@ -105,7 +105,7 @@ def _keep_alive(place: Place, bound: socket.socket, signals: _Signals, say: Call
         _end(server)
 
 
-def _start(place: Place, bound: socket.socket) -> Process:
+def _start(place: DemoFolder, bound: socket.socket) -> Process:
     argv = [sys.executable, "-P", "-m", "wakeful.demo.serving", str(place.folder)]
     return start_process(argv, env=clean_environment(PYTHON), stdin=bound.fileno(), stderr=sys.stderr.fileno())
 

@@ -14,8 +14,8 @@ from wakeful.clock import sleep
 from wakeful.demo.fleet import INBOX
 from wakeful.demo.moved_clock import MovedClock
 from wakeful.demo.phone import PHONE
-from wakeful.demo.place import Place
-from wakeful.domains.delivery.tables import Wanted
+from wakeful.demo.place import DemoFolder
+from wakeful.domains.delivery.tables import DeliveryFilter
 from wakeful.domains.delivery.views import delivery_number, get_delivery, list_deliveries
 from wakeful.errors import NotFound, SchedulerError, SchedulerShutdownError
 from wakeful.kernel.model.run import Run, run_views
@@ -38,7 +38,7 @@ WAITS = ("pending", "sending", "unknown")
 class Tricks:
     """The three of them, on one server."""
 
-    def __init__(self, scheduler: Scheduler, place: Place, clock: MovedClock) -> None:
+    def __init__(self, scheduler: Scheduler, place: DemoFolder, clock: MovedClock) -> None:
         self._scheduler = scheduler
         self._place = place
         self._clock = clock
@@ -142,7 +142,7 @@ class Tricks:
 
     async def phone(self) -> dict[str, Any]:
         """What the phone shows, and what waits for it."""
-        latest = await self._scheduler.read(lambda tx: list_deliveries(tx, Wanted(connector=PHONE, limit=20)))
+        latest = await self._scheduler.read(lambda tx: list_deliveries(tx, DeliveryFilter(connector=PHONE, limit=20)))
         return {
             "broken": self._place.read().broken,
             "messages": self._place.received(),

@@ -20,7 +20,7 @@ DAYS = 28  # long enough for what runs once a month
 DAY_MS = 86_400_000
 
 
-class Change(NamedTuple):
+class JobDelta(NamedTuple):
     """A job that comes (`sign` 1) or goes (-1); one that is changed does both."""
 
     sign: int
@@ -56,9 +56,9 @@ class Added(NamedTuple):
         return f"{sign} {runs}{cost} a {unit}"
 
 
-def added(tx: Transaction | None, changes: Sequence[Change], now: int, zone: str) -> Added:
+def added(tx: Transaction | None, changes: Sequence[JobDelta], now: int, zone: str) -> Added:
     """What these changes add; without a transaction, on a store that is not there yet, nothing is known of costs."""
-    known = _known(tx, changes) if tx is not None else _Known()
+    known = _known(tx, changes) if tx is not None else _KnownJob()
     runs, cost, is_known = 0.0, 0.0, True
     for one in changes:
         number = one.sign * _times(one.trigger.resolved(now, zone), now) / DAYS
@@ -75,13 +75,13 @@ def added(tx: Transaction | None, changes: Sequence[Change], now: int, zone: str
     return Added(runs, cost, is_known)
 
 
-class _Known(NamedTuple):
+class _KnownJob(NamedTuple):
     histories: Histories = Histories()
     spending: Sequence[Spending] = ()
     names: Mapping[str, int] = {}  # jobs that the changed ones start, by name
 
 
-def _known(tx: Transaction, changes: Sequence[Change]) -> _Known:
+def _known(tx: Transaction, changes: Sequence[JobDelta]) -> _KnownJob:
     """What past runs say about the jobs that change: their own, those of the same owner, and those that they start."""
     spending = [load(domain.spending)(tx) for domain in domains() if domain.spending is not None]
     names = tx.jobs.names(sorted({name for one in changes for name in _led_to(one, spending)}))
@@ -94,15 +94,15 @@ def _known(tx: Transaction, changes: Sequence[Change]) -> _Known:
     }
     wanted = {*owners, *names.values(), *(one.job_id for one in changes)}
     jobs = [placed for placed in tx.slots.jobs() if placed.id in wanted]
-    return _Known(read_histories(tx, jobs, owners, costs_of=()), spending, names)
+    return _KnownJob(read_histories(tx, jobs, owners, costs_of=()), spending, names)
 
 
-def _owner(one: Change, spending: Sequence[Spending]) -> str | None:
+def _owner(one: JobDelta, spending: Sequence[Spending]) -> str | None:
     found = (own.owner_of(one.name, one.payload) for own in spending if one.kind in own.kinds)
     return next((name for name in found if name is not None), None)
 
 
-def _led_to(one: Change, owners: Sequence[Spending]) -> list[str]:
+def _led_to(one: JobDelta, owners: Sequence[Spending]) -> list[str]:
     found = [own.leads_to(one.name, one.payload) for own in owners if one.kind in own.kinds]
     return [name for name in found if name is not None]
 

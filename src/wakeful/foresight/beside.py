@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wakeful.foresight.question import Question, Setup
+from wakeful.foresight.question import Setup, SimulationRequest
 from wakeful.foresight.recording import OnRun
 from wakeful.foresight.simulating import Simulation, simulate
 from wakeful.foresight.snapshot import take_snapshot
@@ -12,7 +12,7 @@ from wakeful.threads import room
 AT_ONCE = 2  # simulations; each takes a processor for itself
 
 
-async def simulate_beside(scheduler: Scheduler, question: Question, on_run: OnRun) -> Simulation:
+async def simulate_beside(scheduler: Scheduler, question: SimulationRequest, on_run: OnRun) -> Simulation:
     """What the scheduler's jobs will do, while it goes on; `on_run` is called in another thread."""
     limits = scheduler.server_side.limits()
     min_interval = None if limits.min_interval is None else limits.min_interval / 1000

@@ -55,7 +55,7 @@ class _Seen(NamedTuple):
     fates: Mapping[str, Tally]  # what became of each job's times
 
 
-class Span(NamedTuple):
+class NotePeriod(NamedTuple):
     """From when to when, and in which zone people read it."""
 
     begins: int
@@ -64,7 +64,7 @@ class Span(NamedTuple):
 
 
 def notes_of(
-    tx: Transaction, recorder: Recorder, jobs: Sequence[Placed], span: Span, fates: Mapping[str, Tally]
+    tx: Transaction, recorder: Recorder, jobs: Sequence[Placed], span: NotePeriod, fates: Mapping[str, Tally]
 ) -> list[Note]:
     """All notes, the earliest first; `fates`: what became of the times of each job."""
     seen = _Seen(tx, recorder, jobs, span.begins, span.ends, place_of(span.zone), fates)

@@ -29,14 +29,14 @@ class Outage(NamedTuple):
     ends: int
 
 
-class Step(NamedTuple):
+class ClockChange(NamedTuple):
     """By how much the clock is set, and when."""
 
     at: int
     by: int
 
 
-class Question(NamedTuple):
+class SimulationRequest(NamedTuple):
     """What to simulate."""
 
     for_ms: int = WEEK_MS
@@ -64,10 +64,10 @@ class Faults(NamedTuple):
     """What befalls the server, by time."""
 
     outages: Sequence[Outage] = ()
-    steps: Sequence[Step] = ()
+    steps: Sequence[ClockChange] = ()
 
 
-def checked(question: Question) -> Question:
+def checked(question: SimulationRequest) -> SimulationRequest:
     """The question; InvalidSetting where it cannot be answered."""
     if not 0 < question.for_ms <= MOST_MS:
         raise InvalidSetting("The time to simulate is more than nothing and at most 366 days.")
@@ -108,7 +108,7 @@ def read_failing(given: Iterable[str]) -> dict[str, float]:
     return found
 
 
-def refuse_unknown(question: Question, names: Iterable[str]) -> None:
+def refuse_unknown(question: SimulationRequest, names: Iterable[str]) -> None:
     """NotFound for an assumption about a job that is not there."""
     known = set(names)
     for name in (*question.assume, *question.fail):
@@ -117,7 +117,7 @@ def refuse_unknown(question: Question, names: Iterable[str]) -> None:
             raise NotFound(f"There is no job named {name!r:.80} to assume something about.{hint}")
 
 
-def faults_of(question: Question, begins: int, zone_name: str) -> Faults:
+def faults_of(question: SimulationRequest, begins: int, zone_name: str) -> Faults:
     """The outages and settings of the clock within the simulated time."""
     ends, place = begins + question.for_ms, place_of(zone_name)
     outages = [one for text in question.down for one in _outages(text, begins, ends, place)]
@@ -175,14 +175,14 @@ def _merged(outages: Sequence[Outage]) -> list[Outage]:
     return found
 
 
-def _step(text: str, place: tzinfo) -> Step:
+def _step(text: str, place: tzinfo) -> ClockChange:
     at, equals, by = text.rpartition("=")
     message = f"clock is {NEXT_CHANGE}, or TIME=+DURATION or TIME=-DURATION, not {text!r:.80}."
     if not equals:
         raise InvalidSetting(message)
     sign = -1 if by.startswith("-") else 1
     try:
-        return Step(_moment(at, place), sign * interval_ms(by.lstrip("+-")))
+        return ClockChange(_moment(at, place), sign * interval_ms(by.lstrip("+-")))
     except IntervalParseError as error:
         raise InvalidSetting(message) from error
 

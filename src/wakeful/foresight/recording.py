@@ -52,7 +52,7 @@ class SimulatedRun(NamedTuple):
 OnRun = Callable[[SimulatedRun], None]
 
 
-class JobTally:
+class SimulatedTally:
     """What became of one job."""
 
     __slots__ = ("longest_wait_ms", "outlasted", "outlasted_at", "runs", "slot_run_at", "slot_runs")
@@ -129,7 +129,7 @@ class Recorder:
         self.is_full = asyncio.Event()  # as many runs as were asked for have ended
         self._history_of = history_of
         self._on_run = on_run
-        self.jobs: dict[str, JobTally] = {}
+        self.jobs: dict[str, SimulatedTally] = {}
         self.lanes: dict[str, LaneTally] = {}
         self.asking: dict[str, int] = {}  # when a job first asked for approval
         self.refusals: dict[tuple[str, str], Refusal] = {}
@@ -200,11 +200,11 @@ class Recorder:
         for lane in self.lanes.values():
             lane.end(now)
 
-    def tally_of(self, job: JobDef) -> JobTally:
+    def tally_of(self, job: JobDef) -> SimulatedTally:
         """What became of a job so far."""
         tally = self.jobs.get(job.name)
         if tally is None:
-            tally = self.jobs[job.name] = JobTally()
+            tally = self.jobs[job.name] = SimulatedTally()
         return tally
 
     def _size(self, tx: Transaction, lane: str) -> int | None:

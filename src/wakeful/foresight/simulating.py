@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import clock as clocks
 from wakeful.errors import InvalidSetting
-from wakeful.foresight.notes import Note, Span, notes_of
+from wakeful.foresight.notes import Note, NotePeriod, notes_of
 from wakeful.foresight.question import (
     NEXT_CHANGE,
-    Question,
     Setup,
+    SimulationRequest,
     before_next_change,
     checked,
     faults_of,
@@ -39,7 +39,7 @@ MOST_RUNS = 200_000  # what a list of runs holds at most
 LIKELY = 1.645  # standard deviations to either side of the mean that hold nine of ten cases
 
 
-class Job(NamedTuple):
+class SimulatedJob(NamedTuple):
     """What a job did in a simulation."""
 
     name: str
@@ -48,7 +48,7 @@ class Job(NamedTuple):
     longest_wait_ms: int
 
 
-class Lane(NamedTuple):
+class SimulatedLane(NamedTuple):
     """How full a lane was; `size` is None where nothing limits it."""
 
     name: str
@@ -72,8 +72,8 @@ class Simulation(NamedTuple):
     ends: int
     seed: int
     total: int  # of its runs
-    jobs: Sequence[Job]
-    lanes: Sequence[Lane]
+    jobs: Sequence[SimulatedJob]
+    lanes: Sequence[SimulatedLane]
     notes: Sequence[Note]
     cost: Cost
     truncated: bool = False  # it ended before its time
@@ -98,7 +98,7 @@ def head(begins: int, ends: int, seed: int) -> dict[str, Any]:
     return {"from": iso(begins), "to": iso(ends), "seed": seed}
 
 
-def span_of(snapshot: Snapshot, question: Question, setup: Setup) -> tuple[int, int]:
+def span_of(snapshot: Snapshot, question: SimulationRequest, setup: Setup) -> tuple[int, int]:
     """From when to when a question is about."""
     begins = snapshot.at if question.begins is None else question.begins
     if not clocks.EARLIEST_MS <= begins <= LATEST_MS:
@@ -110,7 +110,7 @@ def span_of(snapshot: Snapshot, question: Question, setup: Setup) -> tuple[int, 
 
 def simulate(
     snapshot: Snapshot,
-    question: Question,
+    question: SimulationRequest,
     setup: Setup,
     *,
     prepare: Prepare | None = None,
@@ -140,7 +140,7 @@ def simulate(
 class _Asked(NamedTuple):
     begins: int
     ends: int
-    question: Question
+    question: SimulationRequest
     setup: Setup
     faults: Faults
 
@@ -161,7 +161,7 @@ async def _live(world: World, recorder: Recorder, asked: _Asked, prepare: Prepar
     recorder.finish(ends)
     # Before anything is stopped: the slots of this very moment are not due yet.
     ledger = await world.read(lambda tx: ledger_of_all(tx, begins - 1, world.host.hidden_kinds))
-    span = Span(begins, ends, setup.zone)
+    span = NotePeriod(begins, ends, setup.zone)
     notes = await world.read(lambda tx: notes_of(tx, recorder, jobs, span, ledger.jobs))
     over = [Note("never", name, begins, f"{name} never runs: by then, its last time is over.") for name in world.over]
     await world.crash()
@@ -173,7 +173,7 @@ async def _live(world: World, recorder: Recorder, asked: _Asked, prepare: Prepar
         question.seed,
         recorder.runs,
         [_job(recorder, name, ledger.jobs.get(name)) for name in names],
-        [Lane(name, lane.size, lane.busiest, lane.full_ms) for name, lane in sorted(recorder.lanes.items())],
+        [SimulatedLane(name, lane.size, lane.busiest, lane.full_ms) for name, lane in sorted(recorder.lanes.items())],
         [*over, *notes],
         cost_of(recorder.cost, recorder.variance),
         recorder.is_full.is_set(),
@@ -218,11 +218,11 @@ async def _until(clock: Any, at: int, enough: asyncio.Event) -> None:
         await loop.settle()
 
 
-def _job(recorder: Recorder, name: str, tally: Tally | None) -> Job:
+def _job(recorder: Recorder, name: str, tally: Tally | None) -> SimulatedJob:
     found = recorder.jobs.get(name)
     skipped = {} if tally is None else {**tally.passed_over, "merged": tally.merged, "missed": tally.missing}
     left_out = {reason: number for reason, number in sorted(skipped.items()) if number}
-    return Job(name, found.runs if found else 0, left_out, found.longest_wait_ms if found else 0)
+    return SimulatedJob(name, found.runs if found else 0, left_out, found.longest_wait_ms if found else 0)
 
 
 def cost_of(expected: float, variance: float) -> Cost:

@@ -22,7 +22,7 @@ from wakeful.store.tables import known_tables
 from wakeful.triggers import Every
 
 if TYPE_CHECKING:
-    from wakeful.foresight.question import Question, Setup
+    from wakeful.foresight.question import Setup, SimulationRequest
     from wakeful.foresight.recording import Recorder
     from wakeful.foresight.snapshot import Snapshot
     from wakeful.kernel.context import Context
@@ -49,7 +49,7 @@ class World(Scheduler):
     """A scheduler whose kinds keep their rules and hooks, whose handlers wait, and that can lose its power."""
 
     def __init__(
-        self, clock: VirtualClock, snapshot: Snapshot, question: Question, setup: Setup, recorder: Recorder
+        self, clock: VirtualClock, snapshot: Snapshot, question: SimulationRequest, setup: Setup, recorder: Recorder
     ) -> None:
         self._recorder = recorder
         self._snapshot = snapshot

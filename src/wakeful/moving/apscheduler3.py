@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from wakeful.moving.calls import NoCall, call_command
-from wakeful.moving.found import Found, Reading, refused
+from wakeful.moving.found import ImportEntry, Reading, refused
 from wakeful.moving.naming import Names
-from wakeful.moving.pickles import Record, Refused, read_pickle
+from wakeful.moving.pickles import PickleRefused, Record, read_pickle
 from wakeful.moving.sqlite import rows_of
 from wakeful.moving.units import written
 
@@ -29,20 +29,20 @@ def read(path: Path) -> Reading:
     return Reading(list(read_rows(path.name, rows_of(path, TABLE, ("id", "next_run_time", "job_state")))))
 
 
-def read_rows(source: str, rows: list[Mapping[str, Any]]) -> Iterator[Found]:
+def read_rows(source: str, rows: list[Mapping[str, Any]]) -> Iterator[ImportEntry]:
     """Each row as a job that calls its function."""
     names = Names()
     for row in rows:
         place, name = f"{source}:{row['id']!s:.80}", names.free(str(row["id"])[:150].strip() or "job")
         try:
             yield _job(place, name, read_pickle(row["job_state"]), paused=row["next_run_time"] is None)
-        except (Refused, NoTrigger, NoCall) as no:
+        except (PickleRefused, NoTrigger, NoCall) as no:
             yield refused(place, name, str(no))
 
 
-def _job(place: str, name: str, state: Any, *, paused: bool) -> Found:
+def _job(place: str, name: str, state: Any, *, paused: bool) -> ImportEntry:
     if not isinstance(state, dict):
-        raise Refused("its state is not a map")
+        raise PickleRefused("its state is not a map")
     function = state.get("func")
     command = call_command(function if isinstance(function, str) else "", state.get("args"), state.get("kwargs"))
     when, notes = _timing(state.get("trigger"))
@@ -54,7 +54,7 @@ def _job(place: str, name: str, state: Any, *, paused: bool) -> Found:
         job["enabled"] = False
     if type(most) is int and most > 1:
         notes.append(f"up to {most} of its runs overlapped: here one runs at a time")
-    return Found(place, name, job, (_HOW, *notes))
+    return ImportEntry(place, name, job, (_HOW, *notes))
 
 
 def _timing(trigger: Any) -> tuple[dict[str, Any], list[str]]:

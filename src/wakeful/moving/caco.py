@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from wakeful.moving.found import SCHEDULE, Found, Reading, refused
+from wakeful.moving.found import SCHEDULE, ImportEntry, Reading, refused
 from wakeful.moving.naming import slug
 from wakeful.moving.sources import Unreadable, as_map, files_below, map_in, read_json, text_in
 
@@ -21,7 +21,7 @@ def read(path: Path) -> Reading:
     files = own or [file for file in files_below(folder, (DEFINITION,), 2) if file.name == DEFINITION]
     if not files:
         raise Unreadable(f"{path} has no schedules: each is a folder with a {DEFINITION}.")
-    entries: list[Found] = []
+    entries: list[ImportEntry] = []
     agents: dict[str, dict[str, Any]] = {}
     for file in files:
         definition = as_map(read_json(file, linked=False), file)
@@ -44,7 +44,7 @@ def _agent(definition: dict[str, Any]) -> tuple[str, dict[str, Any]]:
     return name, {"runner": runner, **({} if persistent else {"session": "ephemeral"})}
 
 
-def read_schedule(source: str, definition: dict[str, Any], state: dict[str, Any], agent: str) -> Found:
+def read_schedule(source: str, definition: dict[str, Any], state: dict[str, Any], agent: str) -> ImportEntry:
     """One schedule as that of an agent."""
     name = slug(text_in(definition, "slug") or source.partition("/")[0]).lower()
     full = f"{agent}.{name}"
@@ -65,4 +65,4 @@ def read_schedule(source: str, definition: dict[str, Any], state: dict[str, Any]
     session = text_in(state, "sessionId")
     if session is not None:
         notes.append(f"its session {session:.80} is not continued: the first run begins a new one")
-    return Found(source, full, {**job, "prompt": prompt}, tuple(notes), part=SCHEDULE, agent=agent)
+    return ImportEntry(source, full, {**job, "prompt": prompt}, tuple(notes), part=SCHEDULE, agent=agent)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wakeful.moving.found import Found, Reading, refused
+from wakeful.moving.found import ImportEntry, Reading, refused
 from wakeful.moving.naming import Names
 from wakeful.moving.sources import Unreadable, read_text
 from wakeful.moving.units import written
@@ -91,7 +91,7 @@ class _Module:
                 parts = list(self._of_map(value, depth + 1)) if key is None and isinstance(value, ast.Name) else []
                 yield from parts or [(key, value)]
 
-    def entry(self, key: ast.expr | None, value: ast.expr) -> Found:
+    def entry(self, key: ast.expr | None, value: ast.expr) -> ImportEntry:
         """One entry, or the reason why it cannot be mapped."""
         name = _literal(key) if key is not None else None
         line = f"{self._source}:{value.lineno}"
@@ -101,14 +101,14 @@ class _Module:
         except NoValue as no:
             return refused(line, called, str(no))
 
-    def added(self, call: ast.Call) -> Found:
+    def added(self, call: ast.Call) -> ImportEntry:
         """A task that the app adds when it runs: which one that is, and when, the text does not say for sure."""
         named = next((_literal(one.value) for one in call.keywords if one.arg == "name"), None)
         name = self._names.free(" ".join(named.split())[:150] if isinstance(named, str) and named.strip() else "task")
         why = f"it is added by add_periodic_task when the app runs: write it into {NAMES[0]}, or add a job for it"
         return refused(f"{self._source}:{call.lineno}", name, why)
 
-    def _entry(self, line: str, name: str, value: ast.expr) -> Found:
+    def _entry(self, line: str, name: str, value: ast.expr) -> ImportEntry:
         parts = _map(value)
         task = _literal(parts.get("task"))
         if not isinstance(task, str):
@@ -118,7 +118,7 @@ class _Module:
             when["timezone"] = self._zone
         command = ["celery", "-A", self._app, "call", task, *_arguments(parts), *_options(parts.get("options"))]
         notes.insert(0, f"the task is sent by celery -A {self._app} call, {self._where}")
-        return Found(line, name, {**when, "command": command}, tuple(notes))
+        return ImportEntry(line, name, {**when, "command": command}, tuple(notes))
 
     def _called(self) -> str | None:
         """The name that the app was made with: `Celery("proj")`."""

@@ -11,7 +11,7 @@ from wakeful.domains.agents.agents_file import entries_of
 from wakeful.errors import InvalidJob, SchedulerError
 from wakeful.kernel.actions.drafts import NewJob
 from wakeful.moving.exported import escaped
-from wakeful.moving.found import HEARTBEAT, PROGRAM, SCHEDULE, Found, Reading
+from wakeful.moving.found import HEARTBEAT, PROGRAM, SCHEDULE, ImportEntry, Reading
 from wakeful.references import map_texts
 from wakeful.triggers import Cron, Once
 from wakeful.triggers.fields import trigger_as_written
@@ -23,7 +23,7 @@ WAKE = "wake"
 class Checked(NamedTuple):
     """An entry with what is stored for it; without an entry it cannot be."""
 
-    found: Found
+    found: ImportEntry
     job: Mapping[str, Any]  # as a file has it
     entry: Entry | None
     exists: bool = False  # it is there already
@@ -48,7 +48,7 @@ class Batch(NamedTuple):
         return [one for one in self.entries if one.entry is not None and not one.exists]
 
 
-class Terms(NamedTuple):
+class ImportContext(NamedTuple):
     """What entries are read with."""
 
     folder: Path  # where relative paths begin
@@ -57,7 +57,7 @@ class Terms(NamedTuple):
     now: int
 
 
-def check(reading: Reading, terms: Terms) -> Batch:
+def check(reading: Reading, terms: ImportContext) -> Batch:
     """Every entry as it would be stored, or refused with the reason."""
     agents = {name: map_texts(dict(settings), escaped) for name, settings in reading.agents.items()}
     entries = [_checked(one, agents, terms) for one in reading.entries]
@@ -69,7 +69,7 @@ def check(reading: Reading, terms: Terms) -> Batch:
     return Batch(entries, agents, [entry for entry in wakes if entry.new.name.endswith(f".{WAKE}")])
 
 
-def _checked(found: Found, agents: Mapping[str, Any], terms: Terms) -> Checked:
+def _checked(found: ImportEntry, agents: Mapping[str, Any], terms: ImportContext) -> Checked:
     job: dict[str, Any] = map_texts(dict(found.job), escaped)
     if found.refused is not None:
         return Checked(found, job, None)
@@ -84,14 +84,14 @@ def _checked(found: Found, agents: Mapping[str, Any], terms: Terms) -> Checked:
     return Checked(found, job, entry)
 
 
-def _placed(job: dict[str, Any], terms: Terms) -> dict[str, Any]:
+def _placed(job: dict[str, Any], terms: ImportContext) -> dict[str, Any]:
     """With the zone of this machine, where jobs without one would be in another."""
     if terms.zone == terms.local or "timezone" in job or not {"cron", "at"} & set(job):
         return job
     return {**job, "timezone": terms.local}
 
 
-def _entry(found: Found, job: Mapping[str, Any], agents: Mapping[str, Any], terms: Terms) -> Entry:
+def _entry(found: ImportEntry, job: Mapping[str, Any], agents: Mapping[str, Any], terms: ImportContext) -> Entry:
     if found.part == PROGRAM:
         return _of_program(found.name, job, terms)
     if found.agent is not None:
@@ -107,11 +107,11 @@ def _entry(found: Found, job: Mapping[str, Any], agents: Mapping[str, Any], term
     return entry
 
 
-def _of_agent(name: str, settings: Mapping[str, Any], terms: Terms) -> list[Entry]:
+def _of_agent(name: str, settings: Mapping[str, Any], terms: ImportContext) -> list[Entry]:
     return entries_of({name: settings}, terms.folder, terms.zone)
 
 
-def _of_program(name: str, job: Mapping[str, Any], terms: Terms) -> Entry:
+def _of_program(name: str, job: Mapping[str, Any], terms: ImportContext) -> Entry:
     when = {key: job[key] for key in _WHEN if key in job}
     zone = job.get("timezone", terms.zone if "cron" in job else None)
     trigger = trigger_as_written({**when, **({"tz": zone} if zone is not None else {})})

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from wakeful.moving.found import Found, Reading, refused
+from wakeful.moving.found import ImportEntry, Reading, refused
 from wakeful.moving.naming import Names, name_of_command
 from wakeful.moving.sources import STDIN, Unreadable, files_below, read_text
 from wakeful.triggers.cron.fields import SHORTHANDS
@@ -27,7 +27,7 @@ REBOOT = (
 USUAL_USERS = frozenset({"root", "www-data", "nobody", "daemon", "mail", "postgres", "mysql", "nginx", "apache"})
 
 
-class Line(NamedTuple):
+class CrontabLine(NamedTuple):
     """A line that starts something."""
 
     number: int
@@ -46,7 +46,7 @@ def read(path: Path) -> Reading:
 
 def _folder(path: Path) -> Reading:
     """The crontabs of a folder such as `/etc/cron.d`; cron passes over other names too, such as `x.dpkg-old`."""
-    entries, names = list[Found](), Names()
+    entries, names = list[ImportEntry](), Names()
     for file in files_below(path, ("",)):
         if _READ_BY_CRON.fullmatch(file.name):
             entries += read_crontab(read_text(file, linked=False), file.name, names, system=True).entries
@@ -60,7 +60,7 @@ def is_system(path: Path, text: str) -> bool:
     if path.parent.name == "cron.d" or str(path) == "/etc/crontab":
         return True
     users = {user.pw_name for user in pwd.getpwall()} | USUAL_USERS
-    lines = [line for _, line in _lines(text) if isinstance(line, Line)]
+    lines = [line for _, line in _lines(text) if isinstance(line, CrontabLine)]
     words = [line.rest.split(None, 1) for line in lines]
     return bool(words) and all(len(two) == 2 and two[0] in users for two in words)
 
@@ -68,15 +68,15 @@ def is_system(path: Path, text: str) -> bool:
 def looks_right(text: str) -> bool:
     """Whether every line is a comment, a setting or an entry, and one is an entry."""
     found = list(_lines(text))
-    return any(isinstance(line, Line) for _, line in found) and all(line is not None for _, line in found)
+    return any(isinstance(line, CrontabLine) for _, line in found) and all(line is not None for _, line in found)
 
 
 def read_crontab(text: str, where: str, names: Names, *, system: bool) -> Reading:
     """The entries of a crontab's text; Unreadable where no line could be one of a crontab."""
     settings: dict[str, str] = {}
-    entries = list[Found]()
+    entries = list[ImportEntry]()
     for number, line in _lines(text):
-        if isinstance(line, tuple) and not isinstance(line, Line):
+        if isinstance(line, tuple) and not isinstance(line, CrontabLine):
             settings[line[0]] = line[1]
             continue
         source = f"{where}:{number}"
@@ -84,12 +84,12 @@ def read_crontab(text: str, where: str, names: Names, *, system: bool) -> Readin
             entries.append(refused(source, f"line-{number}", "the line cannot be read as an entry of a crontab"))
         else:
             entries.append(_entry(source, line, settings, names, system=system))
-    if entries and not settings and not any(isinstance(line, Line) for _, line in _lines(text)):
+    if entries and not settings and not any(isinstance(line, CrontabLine) for _, line in _lines(text)):
         raise Unreadable(f"{where} is not a crontab.")
     return Reading(entries)
 
 
-def _lines(text: str) -> Iterator[tuple[int, Line | tuple[str, str] | None]]:
+def _lines(text: str) -> Iterator[tuple[int, CrontabLine | tuple[str, str] | None]]:
     """Settings and entries with the numbers of their lines; None for what is neither."""
     for number, raw in enumerate(text.splitlines(), 1):
         line = raw.strip()
@@ -102,18 +102,18 @@ def _lines(text: str) -> Iterator[tuple[int, Line | tuple[str, str] | None]]:
             yield number, _split(number, line)
 
 
-def _split(number: int, line: str) -> Line | None:
+def _split(number: int, line: str) -> CrontabLine | None:
     """An entry: a shorthand or five fields, and what follows."""
     if line.startswith("@"):
         word, *rest = line.split(None, 1)
-        return Line(number, word, rest[0]) if rest else None
+        return CrontabLine(number, word, rest[0]) if rest else None
     parts = line.removeprefix("-").split(None, 5)  # a dash keeps the start out of the log of some crons
     if len(parts) < 6 or not all(_FIELD.fullmatch(part) for part in parts[:5]):
         return None
-    return Line(number, " ".join(parts[:5]), parts[5])
+    return CrontabLine(number, " ".join(parts[:5]), parts[5])
 
 
-def _entry(source: str, line: Line, settings: Mapping[str, str], names: Names, *, system: bool) -> Found:
+def _entry(source: str, line: CrontabLine, settings: Mapping[str, str], names: Names, *, system: bool) -> ImportEntry:
     user, command = line.rest.split(None, 1) if system and len(line.rest.split(None, 1)) == 2 else (None, line.rest)
     command = _FLAGS.sub("", command, count=1) if command.startswith("-") else command  # BSD: less mail, less log
     name = names.free(name_of_command(command))
@@ -134,7 +134,7 @@ def _entry(source: str, line: Line, settings: Mapping[str, str], names: Names, *
         "catch_up": "skip",  # cron starts nothing later that it missed
         "stagger": f"{delay}m" if (delay := settings.get(DELAY, "")).isdecimal() and int(delay) else None,
     }
-    return Found(
+    return ImportEntry(
         source,
         name,
         {key: value for key, value in job.items() if value is not None},

@@ -48,7 +48,7 @@ class Owner(NamedTuple):
     notes: str | None
 
 
-class Kept(NamedTuple):
+class ExportedJob(NamedTuple):
     """A job as an export has it."""
 
     job: JobDef
@@ -108,6 +108,8 @@ class Secrets:
             return {key: self._compared(job, one, shown.get(key), str(key)) for key, one in value.items()}
         if isinstance(value, list) and isinstance(shown, list) and len(value) == len(shown):
             return [self._compared(job, *pair, name) for pair in zip(value, shown, strict=True)]
+        if isinstance(value, list):  # hidden as one: what refers to a variable goes on to
+            return [self._compared(job, one, shown, name) for one in value]
         variable, sign, _ = value.partition("=") if isinstance(value, str) and str(shown).count("=") else ("", "", "")
         if sign and str(shown).startswith(f"{variable}="):
             return f"{variable}={self._reference(job, variable)}"

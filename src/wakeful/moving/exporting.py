@@ -35,7 +35,7 @@ _OF_RUNS = (
 """What is written of a run. What it printed may hold anything, and is left out."""
 
 
-class Written(NamedTuple):
+class ExportContents(NamedTuple):
     """What an export holds."""
 
     files: list[str]
@@ -52,7 +52,7 @@ class _Job(NamedTuple):
     owner: Owner | None
 
 
-async def export(scheduler: Scheduler, folder: Path, since: int) -> Written:
+async def export(scheduler: Scheduler, folder: Path, since: int) -> ExportContents:
     """Write all files; runs and events since a moment."""
     _refuse_full(folder)
     jobs, left = await scheduler.read(_jobs)
@@ -74,7 +74,7 @@ async def export(scheduler: Scheduler, folder: Path, since: int) -> Written:
     _write(folder / STATE, [json.dumps(state, indent=2, ensure_ascii=False) + "\n"])
     runs = await _write_lines(folder / RUNS, _runs(scheduler, since))
     events = await _write_lines(folder / EVENTS, _events(scheduler, since))
-    return Written([*files, STATE, RUNS, EVENTS], len(jobs), left, secrets.names, runs, events)
+    return ExportContents([*files, STATE, RUNS, EVENTS], len(jobs), left, secrets.names, runs, events)
 
 
 def _refuse_full(folder: Path) -> None:

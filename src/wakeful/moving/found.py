@@ -10,7 +10,7 @@ JOB, SCHEDULE, HEARTBEAT, PROGRAM = "job", "schedule", "heartbeat", "program"
 """What an entry becomes: a job, a schedule or the heartbeat of an agent, or a job that a program of the user runs."""
 
 
-class Found(NamedTuple):
+class ImportEntry(NamedTuple):
     """One entry. Without `refused`, `job` is what a file would hold for it; texts have no references in them."""
 
     source: str  # where it was found, such as `crontab:3`
@@ -25,10 +25,10 @@ class Found(NamedTuple):
 class Reading(NamedTuple):
     """All entries of a source, and the agents that they belong to, without their schedules."""
 
-    entries: Sequence[Found]
+    entries: Sequence[ImportEntry]
     agents: Mapping[str, Mapping[str, Any]] = MappingProxyType({})
 
 
-def refused(source: str, name: str, why: str) -> Found:
+def refused(source: str, name: str, why: str) -> ImportEntry:
     """An entry that cannot be mapped."""
-    return Found(source, name, refused=why)
+    return ImportEntry(source, name, refused=why)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from wakeful.moving.found import PROGRAM, Found, Reading, refused
+from wakeful.moving.found import PROGRAM, ImportEntry, Reading, refused
 from wakeful.moving.naming import Names
 from wakeful.moving.sqlite import rows_of
 from wakeful.triggers import iso
@@ -22,7 +22,7 @@ def read(path: Path) -> Reading:
     return Reading(list(read_rows(path.name, rows)))
 
 
-def read_rows(source: str, rows: list[Mapping[str, Any]]) -> Iterator[Found]:
+def read_rows(source: str, rows: list[Mapping[str, Any]]) -> Iterator[ImportEntry]:
     """Each job with its schedule; a program registers what handles it."""
     names = Names()
     for row in rows:
@@ -41,7 +41,7 @@ def read_rows(source: str, rows: list[Mapping[str, Any]]) -> Iterator[Found]:
         if not row["enabled"] or row["status"] in ("paused", "disabled"):
             job["enabled"] = False
         note = f"it runs where a program handles it: @scheduler.on_job_due({kind!r})"
-        yield Found(place, name, job, (note,), part=PROGRAM)
+        yield ImportEntry(place, name, job, (note,), part=PROGRAM)
 
 
 def _timing(schedule: Any, row: Mapping[str, Any]) -> dict[str, Any] | None:

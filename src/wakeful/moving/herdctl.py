@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from wakeful.moving.found import SCHEDULE, Found, Reading, refused
+from wakeful.moving.found import SCHEDULE, ImportEntry, Reading, refused
 from wakeful.moving.naming import slug
 from wakeful.moving.sources import Unreadable, as_map, files_below, map_in, read_yaml, text_in
 
@@ -36,7 +36,7 @@ def read(path: Path) -> Reading:
         folder, defaults = path.parent, _defaults(path, linked=True) if is_fleet else {}
     state = next((folder / name for name in STATE if (folder / name).is_file()), None)
     known = map_in(as_map(read_yaml(state, linked=False) or {}, state), "agents") if state is not None else {}
-    entries: list[Found] = []
+    entries: list[ImportEntry] = []
     agents: dict[str, Mapping[str, Any]] = {}
     for file in files:
         data = read_yaml(file, linked=file == path)
@@ -91,7 +91,7 @@ def _kept(data: dict[str, Any]) -> dict[str, Any]:
     return {**({"description": about} if about else {}), **size}
 
 
-def _schedule(source: str, name: str, one: Any, state: dict[str, Any], data: dict[str, Any]) -> Found:
+def _schedule(source: str, name: str, one: Any, state: dict[str, Any], data: dict[str, Any]) -> ImportEntry:
     place = f"{source}:{name.partition('.')[2]}"
     kind = one.get("type") if isinstance(one, dict) else None
     if kind in _ELSEWHERE:
@@ -111,7 +111,7 @@ def _schedule(source: str, name: str, one: Any, state: dict[str, Any], data: dic
         return refused(place, name, "it has no prompt")
     if one.get("enabled") is False or state.get("status") == "disabled":
         job["enabled"] = False
-    return Found(place, name, job, tuple(notes), part=SCHEDULE, agent=name.partition(".")[0])
+    return ImportEntry(place, name, job, tuple(notes), part=SCHEDULE, agent=name.partition(".")[0])
 
 
 def _notes(one: dict[str, Any], data: dict[str, Any]) -> Iterator[str]:

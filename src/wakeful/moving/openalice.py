@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wakeful.moving.found import HEARTBEAT, SCHEDULE, Found, Reading, refused
+from wakeful.moving.found import HEARTBEAT, SCHEDULE, ImportEntry, Reading, refused
 from wakeful.moving.naming import Names
 from wakeful.moving.prompts import NoSchedule, job_name, timing
 from wakeful.moving.sources import Unreadable, as_map, files_below, map_in, read_json, text_in
@@ -46,7 +46,7 @@ def read_alice(source: str, jobs: Any, settings: Any) -> Reading:
     return Reading(entries, agents)
 
 
-def _heartbeat(heart: dict[str, Any]) -> Iterator[Found]:
+def _heartbeat(heart: dict[str, Any]) -> Iterator[ImportEntry]:
     if not heart:
         return
     if heart.get("enabled") is not True:
@@ -60,10 +60,10 @@ def _heartbeat(heart: dict[str, Any]) -> Iterator[Found]:
         said["active_hours"] = {key: hours.get(key) for key in ("start", "end")}
         if zone and zone != "local":
             said["active_hours"]["timezone"] = zone
-    yield Found("scheduler.json", f"{AGENT}.heartbeat", said, (WHO,), part=HEARTBEAT, agent=AGENT)
+    yield ImportEntry("scheduler.json", f"{AGENT}.heartbeat", said, (WHO,), part=HEARTBEAT, agent=AGENT)
 
 
-def _schedules(source: str, jobs: list[Any], *, is_on: bool) -> Iterator[Found]:
+def _schedules(source: str, jobs: list[Any], *, is_on: bool) -> Iterator[ImportEntry]:
     """The jobs of the list; `is_on`: whether its settings let them run at all."""
     names = Names()
     for number, job in enumerate(jobs, 1):
@@ -84,10 +84,10 @@ def _schedules(source: str, jobs: list[Any], *, is_on: bool) -> Iterator[Found]:
         off = {"enabled": False} if job.get("enabled") is False or not is_on else {}
         schedule = {**when, "prompt": payload, "target": target, **off}
         notes = (WHO,) if is_on else (WHO, "its scheduler was switched off (cron.enabled), so this is disabled")
-        yield Found(place, name, schedule, notes, part=SCHEDULE, agent=AGENT)
+        yield ImportEntry(place, name, schedule, notes, part=SCHEDULE, agent=AGENT)
 
 
-def _unsent(folder: Path, files: list[Path]) -> Iterator[Found]:
+def _unsent(folder: Path, files: list[Path]) -> Iterator[ImportEntry]:
     """Messages that were not sent: they are reported, and sent by nobody."""
     for file in files:
         message = as_map(read_json(file, linked=False), file)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from wakeful.moving.found import SCHEDULE, Found, Reading, refused
+from wakeful.moving.found import SCHEDULE, ImportEntry, Reading, refused
 from wakeful.moving.naming import Names, slug
 from wakeful.moving.prompts import NoSchedule, job_name, timing
 from wakeful.moving.sources import Unreadable, map_in, read_json, text_in
@@ -38,7 +38,7 @@ def _runner(agent: str) -> dict[str, Any]:
     return {"start": ["openclaw", "agent", "--agent", agent, "--message", "{prompt}"], "cwd": "~"}
 
 
-def _schedules(source: str, jobs: list[Any]) -> Iterator[Found]:
+def _schedules(source: str, jobs: list[Any]) -> Iterator[ImportEntry]:
     names = Names()
     for number, job in enumerate(jobs, 1):
         place = f"{source}:{number}"
@@ -59,7 +59,7 @@ def _schedules(source: str, jobs: list[Any]) -> Iterator[Found]:
             continue
         target = "isolated" if job.get("sessionTarget") == "isolated" else "main"
         schedule = {**when, "prompt": prompt, "target": target, **_options(job, payload)}
-        yield Found(place, name, schedule, tuple(_differences(job, payload)), part=SCHEDULE, agent=agent)
+        yield ImportEntry(place, name, schedule, tuple(_differences(job, payload)), part=SCHEDULE, agent=agent)
 
 
 def _options(job: dict[str, Any], payload: dict[str, Any]) -> dict[str, Any]:

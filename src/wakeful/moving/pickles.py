@@ -36,7 +36,7 @@ RECORDS = frozenset(
 PLAIN = {"datetime:datetime": datetime, "datetime:timedelta": timedelta, "datetime:timezone": timezone}
 
 
-class Refused(Exception):
+class PickleRefused(Exception):
     """A pickle that is not read; the reason, as the end of a sentence."""
 
 
@@ -63,7 +63,7 @@ class _Zone:
     def __call__(self, *arguments: Any) -> tzinfo:
         name = arguments[0] if arguments else "UTC"
         if not isinstance(name, str) or len(name) > 100:
-            raise Refused("it has a time zone without a name")
+            raise PickleRefused("it has a time zone without a name")
         return ZoneInfo(name)
 
 
@@ -75,19 +75,19 @@ class _Attribute:
     def __call__(self, owner: Any, name: Any) -> Any:
         if type(owner) is _Zone and name == "_unpickle":
             return owner
-        raise Refused("it asks for an attribute, which is not read: a pickle can run any code that it names")
+        raise PickleRefused("it asks for an attribute, which is not read: a pickle can run any code that it names")
 
 
 ZONES = ("pytz:_p", "pytz:_UTC", "pytz:timezone", "zoneinfo:ZoneInfo._unpickle", "zoneinfo:ZoneInfo")
 
 
-class _Reader(pickle._Unpickler):  # noqa: SLF001 - it reserves no memory in advance
+class _PickleReader(pickle._Unpickler):  # noqa: SLF001 - it reserves no memory in advance
     def __init__(self, data: bytes) -> None:
         super().__init__(io.BytesIO(data))
         self._made: dict[str, Any] = {}  # anew for each pickle, which can change classes that it is given
 
     def find_class(self, module: str, name: str) -> Any:
-        """What stands for a class; Refused for one that is not known."""
+        """What stands for a class; PickleRefused for one that is not known."""
         full = f"{module}:{name}"
         if full in PLAIN:
             return PLAIN[full]
@@ -96,24 +96,24 @@ class _Reader(pickle._Unpickler):  # noqa: SLF001 - it reserves no memory in adv
         if full == "builtins:getattr":
             return _Attribute()
         if full not in RECORDS:
-            raise Refused(f"it names {module}.{name}, which is not read: a pickle can run any code that it names")
+            raise PickleRefused(f"it names {module}.{name}, which is not read: a pickle can run any code that it names")
         if full not in self._made:
             self._made[full] = type("Record", (Record,), {"kind": name})
         return self._made[full]
 
     def persistent_load(self, _: Any) -> Any:
-        raise Refused("it refers to something outside of it")
+        raise PickleRefused("it refers to something outside of it")
 
 
 def read_pickle(data: object) -> Any:
-    """What a pickle holds; Refused where it names anything that is not known here."""
+    """What a pickle holds; PickleRefused where it names anything that is not known here."""
     if not isinstance(data, bytes):
-        raise Refused("its state is not a pickle")
+        raise PickleRefused("its state is not a pickle")
     if len(data) > LARGEST:
-        raise Refused("its state is larger than 1 MiB")
+        raise PickleRefused("its state is larger than 1 MiB")
     try:
-        return _Reader(data).load()
-    except Refused:
+        return _PickleReader(data).load()
+    except PickleRefused:
         raise
     except Exception as error:  # noqa: BLE001 - whatever a broken pickle raises, the entry is refused with it
-        raise Refused(f"its state cannot be read ({type(error).__name__})") from None
+        raise PickleRefused(f"its state cannot be read ({type(error).__name__})") from None

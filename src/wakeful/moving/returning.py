@@ -16,8 +16,8 @@ from wakeful.kernel.rules.holding import Hold
 from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.policy import alarm, next_start, trigger_of, trigger_text
 from wakeful.moving.checking import Batch, Checked, with_existing
-from wakeful.moving.exported import STATE, Kept, Owner, check_format, read_state
-from wakeful.moving.found import PROGRAM, Found
+from wakeful.moving.exported import STATE, ExportedJob, Owner, check_format, read_state
+from wakeful.moving.found import PROGRAM, ImportEntry
 from wakeful.moving.sources import Unreadable, map_in, read_json
 from wakeful.moving.storing import TAKEN
 from wakeful.store.records import JobDef
@@ -38,7 +38,7 @@ class Returned(NamedTuple):
     """What came back: the batch for the report, and the jobs by name."""
 
     batch: Batch
-    kept: Mapping[str, Kept]
+    kept: Mapping[str, ExportedJob]
     secrets: tuple[str, ...]
     held: bool = False  # something was due already, and everything is held
 
@@ -49,7 +49,7 @@ def read(path: Path, scheduler: Scheduler) -> Returned:
     if file.name != STATE or not file.is_file():
         raise Unreadable(f"{path} is not an export: name the folder that has its {STATE}.")
     data = read_json(file, linked=False, most=LARGEST)
-    kept: dict[str, Kept] = {}
+    kept: dict[str, ExportedJob] = {}
     entries = []
     for number, job in enumerate(check_format(data), 1):
         entries.append(_checked(f"{STATE}:{number}", job, scheduler, kept))
@@ -58,9 +58,9 @@ def read(path: Path, scheduler: Scheduler) -> Returned:
     return Returned(Batch(entries, {}, []), kept, names)
 
 
-def _checked(source: str, data: Mapping[str, Any], scheduler: Scheduler, kept: dict[str, Kept]) -> Checked:
+def _checked(source: str, data: Mapping[str, Any], scheduler: Scheduler, kept: dict[str, ExportedJob]) -> Checked:
     name = str(data.get("name"))
-    found = Found(source, name, {"kind": data.get("kind"), **map_in(data, "trigger")}, part=PROGRAM)
+    found = ImportEntry(source, name, {"kind": data.get("kind"), **map_in(data, "trigger")}, part=PROGRAM)
     try:
         one = _kept(data, scheduler)
         if name in kept:
@@ -74,7 +74,7 @@ def _checked(source: str, data: Mapping[str, Any], scheduler: Scheduler, kept: d
     return Checked(found._replace(notes=notes), found.job, Entry(new, bool(one.state.enabled), None, ()))
 
 
-def _kept(data: Mapping[str, Any], scheduler: Scheduler) -> Kept:
+def _kept(data: Mapping[str, Any], scheduler: Scheduler) -> ExportedJob:
     """A job of the file, checked as one that is added."""
     parsed = ids.decode(str(data["id"]))
     if parsed is None or parsed[0] != "job":
@@ -96,7 +96,7 @@ def _kept(data: Mapping[str, Any], scheduler: Scheduler) -> Kept:
     if isinstance(fleet, dict):
         notes = fleet.get("notes")
         owner = Owner(str(fleet["fleet"]), fleet.get("enabled") is True, str(notes) if notes is not None else None)
-    return Kept(job, state, owner, map_in(data, "state").get("waits") is True)
+    return ExportedJob(job, state, owner, map_in(data, "state").get("waits") is True)
 
 
 async def compare(scheduler: Scheduler, returned: Returned) -> Returned:
@@ -135,7 +135,7 @@ async def store(scheduler: Scheduler, returned: Returned, person: str) -> Return
     return await scheduler.transact(work)
 
 
-def _placed(one: Kept, context: Context, now: int, taken: set[int]) -> Kept:
+def _placed(one: ExportedJob, context: Context, now: int, taken: set[int]) -> ExportedJob:
     """The job with an id that is free, and the next time that it had; a run in progress is not taken over."""
     job, state = one.job, one.state
     if job.id in taken:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from wakeful.moving.calendar import NoCron, read_calendar
-from wakeful.moving.found import Found, Reading, refused
+from wakeful.moving.found import ImportEntry, Reading, refused
 from wakeful.moving.naming import Names, slug
 from wakeful.moving.sources import Unreadable, files_below, read_text
 from wakeful.moving.units import Unit, read_unit, span_ms, written
@@ -37,7 +37,7 @@ def read(path: Path) -> Reading:
         timers = [path]
     else:
         raise Unreadable(f"{path} is no timer: name a file that ends in {TIMER}, or the folder that has them.")
-    entries, names = list[Found](), Names()
+    entries, names = list[ImportEntry](), Names()
     for timer in timers:
         try:
             unit = _unit(timer, linked=timer == path)
@@ -70,7 +70,7 @@ def _service(timer: Path, unit: Unit) -> Unit | None:
     return None
 
 
-def read_timer(source: str, timer: Unit, service: Unit | None, names: Names) -> Iterator[Found]:
+def read_timer(source: str, timer: Unit, service: Unit | None, names: Names) -> Iterator[ImportEntry]:
     """The jobs that stand for a timer: one for each of its calendars."""
     name = names.free(slug(source.removesuffix(TIMER)))
     if source.startswith("@") or "@." in source:
@@ -94,7 +94,7 @@ def read_timer(source: str, timer: Unit, service: Unit | None, names: Names) -> 
             yield refused(source, own, when)
         else:
             differ = (*((note,) if note else ()), *said, *notes)
-            yield Found(source, own, {**when, **job, **more}, differ)
+            yield ImportEntry(source, own, {**when, **job, **more}, differ)
 
 
 def _whens(timer: Unit) -> Iterator[tuple[dict[str, Any] | str, str | None]]:

@@ -13,7 +13,7 @@ from wakeful.console.following import again_at, held_up, waits_long
 from wakeful.console.humanize import ago, ahead, count, stamp
 from wakeful.console.opening import change, now_ms, read, rights_here, say_undo, server_of, shown_zone, usable_zone
 from wakeful.console.output import say, say_text
-from wakeful.console.store_location import Db, StoreLocation, chosen
+from wakeful.console.store_location import TOKEN, Db, StoreLocation, chosen
 from wakeful.console.tables import Cell, Column, Json, print_facts, print_json, print_table
 from wakeful.domains.agents.belongings.moving import move_all, orphaned
 from wakeful.domains.agents.limits.commands import limits
@@ -50,7 +50,9 @@ def list_(ctx: typer.Context, *, as_json: Json = False, db: Db = None) -> None:
     else:
         say(f"No agents in {place}: add some to agents in wakeful.yaml, and run wakeful apply or wakeful serve.")
     notes: list[str] = []
-    for note in read(place, lambda scheduler: scheduler.read(orphaned), notes):
+    if not place.server:  # a run sees its own agent alone
+        notes = read(place, lambda scheduler: scheduler.read(orphaned), notes)
+    for note in notes:
         say_note(note)
 
 
@@ -194,6 +196,10 @@ def wake(
     if reason not in REASONS:
         raise WrongUse(f"--reason is one of {', '.join(REASONS)}, not {reason!r}.")
     place = chosen(ctx, db)
+    if wait and place.server:
+        from wakeful.console.remote import ServerRefused
+
+        raise ServerRefused(f"--wait needs the store, and under {TOKEN} wakeful asks the server: leave it out.")
 
     async def work(scheduler: Scheduler) -> dict[str, Any]:
         asked = await scheduler.agents.request_wake(name, reason)

@@ -19,8 +19,8 @@ DATA = (
 
 
 REQUEST = (
-    "The text between the two marks with {nonce} below was written by a person whom you work for. It is what they ask "
-    "of you."
+    "The text between the two marks with {nonce} below is a message from a person you work for. Treat it as their "
+    "request."
 )
 
 

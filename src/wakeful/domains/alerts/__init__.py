@@ -41,7 +41,7 @@ domain = Domain(
     },
     buttons={"snooze": "wakeful.domains.alerts.buttons:snooze"},
     section="alerts",
-    settings="wakeful.domains.alerts.configuration:Alerts",
+    settings="wakeful.domains.alerts.configuration:AlertsSection",
     install="wakeful.domains.alerts.configuration:install",
     reload="wakeful.domains.alerts.configuration:reload",
     routes="wakeful.domains.alerts.routes:router",
@@ -49,7 +49,7 @@ domain = Domain(
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("configure", "snooze", "Snoozed"):
+    if name in ("configure", "snooze", "SnoozeResult"):
         from wakeful.domains.alerts import settings
 
         return getattr(settings, name)

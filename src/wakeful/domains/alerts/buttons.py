@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 SNOOZE = "1h"
 
 
-class Pressed(Protocol):
+class AlertPress(Protocol):
     """A button as `delivery` hands it over."""
 
     @property
@@ -53,7 +53,7 @@ def _can_be_paused(tx: Transaction, context: Context, job: JobDef) -> bool:
     return is_own and state is not None and bool(state.enabled) and not state.paused
 
 
-def snooze(tx: Transaction, context: Context, pressed: Pressed, by: str) -> str:
+def snooze(tx: Transaction, context: Context, pressed: AlertPress, by: str) -> str:
     """Send no message about the alert for the time the button says; one that is over needs no snooze."""
     number = ids.alert_number(pressed.on)
     alert = tx.alerts.get(number) if number is not None else None

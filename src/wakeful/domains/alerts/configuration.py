@@ -45,7 +45,7 @@ def _longer_than_nothing(value: int) -> int:
     return value
 
 
-class Alerts(Section):
+class AlertsSection(Section):
     """Who is notified of incidents, and when."""
 
     to: Annotated[str, Field(min_length=1)] | None = None
@@ -61,7 +61,7 @@ class Alerts(Section):
         return AlertRules(to, self.after, self.cooldown, self.grace, tuple(self.urgent))
 
 
-def install(scheduler: Scheduler, settings: Alerts, server: ServerAddress) -> None:  # noqa: ARG001 - all are called alike
+def install(scheduler: Scheduler, settings: AlertsSection, server: ServerAddress) -> None:  # noqa: ARG001 - all are called alike
     """The settings are in the store before anything fires; the dead man's URL is called while the loop turns."""
 
     async def keep() -> None:
@@ -73,7 +73,7 @@ def install(scheduler: Scheduler, settings: Alerts, server: ServerAddress) -> No
     scheduler.host.add_service(_dead_men[scheduler])
 
 
-async def reload(scheduler: Scheduler, settings: Alerts) -> None:
+async def reload(scheduler: Scheduler, settings: AlertsSection) -> None:
     """Take over what changed in the file, for every process on the store; the dead man's URL in this one."""
     rules = settings.rules()
     stored = await scheduler.read(lambda tx: tx.facts.get(RULES))

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from wakeful import ids
 from wakeful.counting import counted
-from wakeful.domains.delivery import About, explained
+from wakeful.domains.delivery import FailureSubject, explained
 from wakeful.kernel.rules.alerting import CLOSED, OPENED, REPEATED, Notice, closer_look
 from wakeful.store.records import Alert
 from wakeful.triggers.durations import format_interval
@@ -39,7 +39,7 @@ class Known(NamedTuple):
 
     job: str | None = None
     subject: str | None = None  # who or what it is about, where that is not its job
-    about: About | None = None  # of the run that failed
+    about: FailureSubject | None = None  # of the run that failed
     run: str | None = None
     link: str | None = None
     jobs: int | None = None  # how many, where it is about several

@@ -11,7 +11,7 @@ from wakeful.domains.alerts.messages import ABOUT_RUNS, Known, alert_data, dedup
 from wakeful.domains.delivery import (
     DELIVERY,
     PUBLIC_URL,
-    About,
+    FailureSubject,
     Post,
     connector_for,
     described,
@@ -120,14 +120,14 @@ def _next(tx: Transaction, job: JobDef) -> str | None:
     return "it starts late, as soon as it can."
 
 
-def _about(tx: Transaction, job: JobDef) -> tuple[About | None, int | None]:
+def _about(tx: Transaction, job: JobDef) -> tuple[FailureSubject | None, int | None]:
     """The job, its last run and what is next, as they are in this transaction."""
     state = tx.jobs.state_of(job.id)
     if state is None:
         return None, None
     details = tx.runs.details(state.last_run_id) if state.last_run_id is not None else None
     output = json.loads(details.output) if details is not None and details.output else None
-    about = About(
+    about = FailureSubject(
         job.name,
         work_of(job.kind, json.loads(job.payload)) or job.kind,
         state.last_outcome or "",

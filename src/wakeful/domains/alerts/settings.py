@@ -53,14 +53,14 @@ async def store_rules(scheduler: Scheduler, rules: AlertRules) -> None:
     await scheduler.transact(lambda tx, _: tx.facts.put({RULES: text}))
 
 
-class Snoozed(NamedTuple):
+class SnoozeResult(NamedTuple):
     """The open alerts that are snoozed, and the action by which that can be undone."""
 
     alerts: list[Alert]
     action: str | None
 
 
-def snooze(tx: Transaction, refs: Iterable[str], for_: Duration, origin: Origin) -> Snoozed:
+def snooze(tx: Transaction, refs: Iterable[str], for_: Duration, origin: Origin) -> SnoozeResult:
     """No message about these for a time: open alerts by id, or jobs, whether their alerts are open or yet to come.
 
     AlertNotFound or JobNotFound where one of them is not there.
@@ -76,7 +76,7 @@ def snooze(tx: Transaction, refs: Iterable[str], for_: Duration, origin: Origin)
         jobs[job.id] = job
         alerts |= {alert.id: alert for alert in tx.alerts.latest(job_id=job.id) if alert.closed_at is None}
     action = record_snooze(tx, list(alerts.values()), list(jobs.values()), until, origin)
-    return Snoozed(alert_views(tx, [row._replace(snoozed_until=until) for row in alerts.values()]), action)
+    return SnoozeResult(alert_views(tx, [row._replace(snoozed_until=until) for row in alerts.values()]), action)
 
 
 def _open(tx: Transaction, number: int, ref: str) -> AlertRow:

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DELIVERY",
     "PUBLIC_URL",
-    "About",
+    "FailureSubject",
     "Post",
     "button",
     "connector_for",
@@ -162,9 +162,9 @@ domain = Domain(
     given_up=_given_up,
     unsent=_unsent,
     measures="wakeful.domains.delivery.views:measures",
-    parts={"connectors": "wakeful.domains.delivery.registry:Registry"},
+    parts={"connectors": "wakeful.domains.delivery.registry:ConnectorRegistry"},
     section="connectors",
-    settings="wakeful.domains.delivery.configuration:Connectors",
+    settings="wakeful.domains.delivery.configuration:ConnectorsSection",
     install="wakeful.domains.delivery.configuration:install_configured",
     reload="wakeful.domains.delivery.configuration:reload_configured",
     routes="wakeful.domains.delivery.routes:router",
@@ -187,7 +187,7 @@ domain = Domain(
 
 #: What other domains may use, and where it is: loaded when it is asked for.
 _OFFERED = {
-    "About": "summary",
+    "FailureSubject": "summary",
     "explained": "summary",
     "output_text": "summary",
     "result_message": "results",

@@ -17,8 +17,8 @@ from wakeful.console.tables import Cell, Column, HowMany, Json, print_facts, pri
 from wakeful.domains.delivery import outbox
 from wakeful.domains.delivery.chat import commands as chat_commands
 from wakeful.domains.delivery.outbox import STATUSES
-from wakeful.domains.delivery.registry import Registry
-from wakeful.domains.delivery.tables import Wanted
+from wakeful.domains.delivery.registry import ConnectorRegistry
+from wakeful.domains.delivery.tables import DeliveryFilter
 from wakeful.domains.delivery.views import delivery_number, get_delivery, list_connectors, list_deliveries
 from wakeful.errors import ConnectorNotFound, DeliveryNotFound, SchedulerError, ScheduleTriggerError
 from wakeful.scheduler import Scheduler
@@ -57,7 +57,7 @@ def list_(
     if status is not None and status not in STATUSES:
         raise WrongUse(f"--status is one of {', '.join(STATUSES)}, not {status!r}.")
     place = chosen(ctx, db)
-    wanted = Wanted(status, connector, job, limit=number)
+    wanted = DeliveryFilter(status, connector, job, limit=number)
     nothing: list[dict[str, Any]] = []
     found = read(place, lambda scheduler: scheduler.read(lambda tx: list_deliveries(tx, wanted)), nothing)
     if as_json:
@@ -262,11 +262,11 @@ def _written(config: Path | None, name: str) -> Any:
     return settings.connectors
 
 
-def _registered(scheduler: Scheduler, written: Any) -> Registry:
+def _registered(scheduler: Scheduler, written: Any) -> ConnectorRegistry:
     """The connectors of this program, as a file has them."""
     from wakeful.domains.delivery.configuration import register_all
 
     registry = scheduler.connectors
-    assert isinstance(registry, Registry)  # noqa: S101 - ours
+    assert isinstance(registry, ConnectorRegistry)  # noqa: S101 - ours
     register_all(registry, written, scheduler.clock)
     return registry

@@ -14,7 +14,7 @@ from wakeful.config.models import Section
 from wakeful.domains.delivery.apprise_urls import AppriseConnector, check_url
 from wakeful.domains.delivery.connector import Connector
 from wakeful.domains.delivery.local import CommandConnector, FileConnector, LazyCall, LogConnector
-from wakeful.domains.delivery.registry import CONNECTOR_RULE, Registry, check_connector_name
+from wakeful.domains.delivery.registry import CONNECTOR_RULE, ConnectorRegistry, check_connector_name
 from wakeful.domains.delivery.results import PUBLIC_URL
 from wakeful.domains.delivery.rules import Rules, read_age, read_quiet, read_rate, read_rules
 from wakeful.domains.delivery.telegram.api import check_token
@@ -170,7 +170,7 @@ def _name(value: str) -> str:
         raise ValueError(CONNECTOR_RULE) from None
 
 
-class Connectors(RootModel[dict[Annotated[str, AfterValidator(_name)], ConnectorSettings]]):
+class ConnectorsSection(RootModel[dict[Annotated[str, AfterValidator(_name)], ConnectorSettings]]):
     """Where messages go, by name."""
 
     root: dict[Annotated[str, AfterValidator(_name)], ConnectorSettings] = {}
@@ -178,7 +178,7 @@ class Connectors(RootModel[dict[Annotated[str, AfterValidator(_name)], Connector
     _folder: Path | None = None
 
     @model_validator(mode="after")
-    def _placed(self, info: ValidationInfo) -> Connectors:
+    def _placed(self, info: ValidationInfo) -> ConnectorsSection:
         self._folder = (info.context or {}).get("folder")
         return self
 
@@ -188,17 +188,17 @@ class Connectors(RootModel[dict[Annotated[str, AfterValidator(_name)], Connector
         return self._folder if self._folder is not None else Path.cwd()
 
 
-def register_all(registry: Registry, settings: Connectors, clock: Clock) -> None:
+def register_all(registry: ConnectorRegistry, settings: ConnectorsSection, clock: Clock) -> None:
     """Register what a file says."""
     for name, entry in settings.root.items():
         registry.add(name, entry.make(name, settings.folder, clock), entry.rules(), "file")
     registry.configured(settings.root)
 
 
-async def reload_configured(scheduler: Scheduler, settings: Connectors) -> None:
+async def reload_configured(scheduler: Scheduler, settings: ConnectorsSection) -> None:
     """Take over what changed in the file; what is as it was goes on undisturbed."""
     registry = scheduler.connectors
-    assert isinstance(registry, Registry)  # noqa: S101 - ours
+    assert isinstance(registry, ConnectorRegistry)  # noqa: S101 - ours
     before = registry.written
     changed = {name: entry for name, entry in settings.root.items() if before.get(name) != entry}
     gone = set(before) - set(settings.root)
@@ -212,12 +212,12 @@ async def reload_configured(scheduler: Scheduler, settings: Connectors) -> None:
         log.info("connectors changed: %s", names)
 
 
-def install_configured(scheduler: Scheduler, settings: Connectors, server: ServerAddress) -> None:
+def install_configured(scheduler: Scheduler, settings: ConnectorsSection, server: ServerAddress) -> None:
     """Connectors are registered before anything fires."""
     for name in ("httpx", "requests", "urllib3"):  # an address may hold a secret
         logging.getLogger(name).setLevel(logging.WARNING)
     registry = scheduler.connectors
-    assert isinstance(registry, Registry)  # noqa: S101 - ours
+    assert isinstance(registry, ConnectorRegistry)  # noqa: S101 - ours
     register_all(registry, settings, scheduler.clock)
     if server.public_url is not None:
         url = server.public_url

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from wakeful.domains.delivery.outbox import emit
 from wakeful.domains.delivery.rules import Rules, quiet_until
 from wakeful.domains.delivery.tables import ConnectorRow, DeliveryRow, Outbox
-from wakeful.domains.delivery.texts import Entry, digest
+from wakeful.domains.delivery.texts import DigestEntry, digest
 from wakeful.triggers.moments import from_ms
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def _digest(tx: Transaction, context: Context, held: list[DeliveryRow], zone: st
     from wakeful.domains.delivery.chat.buttons import gathered  # loaded with the first digest
 
     begin = 0
-    for part in digest([Entry(_clock(row.created_at, zone), row.title, row.text) for row in held]):
+    for part in digest([DigestEntry(_clock(row.created_at, zone), row.title, row.text) for row in held]):
         rows = held[begin : begin + part.entries]
         begin += part.entries
         buttons = gathered(rows)

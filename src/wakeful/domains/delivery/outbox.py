@@ -18,7 +18,7 @@ from wakeful import ids
 from wakeful.domains.delivery.chat import CHAT_TYPES
 from wakeful.domains.delivery.chat.tables import Chats
 from wakeful.domains.delivery.post import Post
-from wakeful.domains.delivery.routing import LAST, NOWHERE, Route, route
+from wakeful.domains.delivery.routing import LAST, NOWHERE, DeliveryRoute, route
 from wakeful.domains.delivery.rules import Rules, gap_after, quiet_until, rules_of
 from wakeful.domains.delivery.tables import ConnectorRow, DeliveryRow, Outbox
 from wakeful.kernel.context import Context
@@ -53,7 +53,7 @@ def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
             open_alert(tx, context, NO_CONNECTOR, subject, f"Messages wait: {chosen.reason}.", job_id=post.job_id)
         return number
     until = None if post.urgent else quiet_until(rules_of(found.rules), tx.now)
-    hold = Hold("quiet", until) if until is not None else None
+    hold = DeliveryHold("quiet", until) if until is not None else None
     recipients: list[str | None] = [recipient]
     if recipient is None and found.type in CHAT_TYPES:
         recipients = [person.sender for person in tx.of(Chats).people(found.name)]
@@ -61,7 +61,7 @@ def enqueue(tx: Transaction, context: Context, post: Post) -> int | None:
             return _wait_for_pairing(tx, context, post, found)
     first: int | None = None
     for to in recipients:
-        number = _add(tx, context, _copy(post, first, to), Route(found.name, to), hold)
+        number = _add(tx, context, _copy(post, first, to), DeliveryRoute(found.name, to), hold)
         first = number if first is None else first
     if until is None:
         _try_again(tx, found.name)
@@ -82,7 +82,7 @@ def alert_unregistered(tx: Transaction, context: Context) -> None:
 CANCELLED = "a person cancelled it"
 
 
-class Hold(NamedTuple):
+class DeliveryHold(NamedTuple):
     """Why a message is not sent yet, and until when if that is known."""
 
     why: str
@@ -105,7 +105,7 @@ def unpaired(connector: str) -> str:
 
 def _wait_for_pairing(tx: Transaction, context: Context, post: Post, connector: ConnectorRow) -> int:
     reason = unpaired(connector.name)
-    number = _add(tx, context, post, Route(connector.name, None, reason), Hold("pairing", None))
+    number = _add(tx, context, post, DeliveryRoute(connector.name, None, reason), DeliveryHold("pairing", None))
     open_alert(tx, context, NO_CONNECTOR, connector.name, f"Messages wait: {reason}.", job_id=post.job_id)
     return number
 
@@ -117,7 +117,7 @@ def hold_for_pairing(tx: Transaction, context: Context, connector: str) -> None:
         open_alert(tx, context, NO_CONNECTOR, connector, f"Messages wait: {reason}.")
 
 
-def _add(tx: Transaction, context: Context, post: Post, chosen: Route, hold: Hold | None) -> int:
+def _add(tx: Transaction, context: Context, post: Post, chosen: DeliveryRoute, hold: DeliveryHold | None) -> int:
     """Store one message to one recipient; its number."""
     row = DeliveryRow(
         id=context.new_id(),

@@ -18,7 +18,7 @@ from wakeful.domains.delivery.outbox import NO_CONNECTOR, alert_unregistered, ar
 from wakeful.domains.delivery.post import Post
 from wakeful.domains.delivery.routing import LAST, NOWHERE, Interaction
 from wakeful.domains.delivery.rules import Rules, read_rules, rules_data
-from wakeful.domains.delivery.sending import Sender, attempt, find_connector
+from wakeful.domains.delivery.sending import DeliverySender, attempt, find_connector
 from wakeful.domains.delivery.tables import AttemptRow, ConnectorRow, DeliveryRow, Outbox
 from wakeful.errors import ConnectorNotFound, InvalidSetting
 from wakeful.kernel.actions.drafts import NewJob
@@ -41,7 +41,7 @@ LOOK = "1h"  # how often a connector's job looks at its queue when nothing armed
 log = logging.getLogger("wakeful.delivery")
 
 
-class Entry(NamedTuple):
+class RegisteredConnector(NamedTuple):
     """A connector of this process."""
 
     connector: Connector
@@ -62,17 +62,17 @@ def check_connector_name(name: object) -> str:
     return name
 
 
-class Registry:
+class ConnectorRegistry:
     """`scheduler.connectors`."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
-        self._entries: dict[str, Entry] = {}
+        self._entries: dict[str, RegisteredConnector] = {}
         self._file: bool = False
         self._writes: set[asyncio.Task[None]] = set()
         self._listeners = Listeners(scheduler)
         self.written: dict[str, Any] = {}  # what the file says of its connectors
-        scheduler.on_job_due(DELIVERY, Sender(scheduler, self.find))
+        scheduler.on_job_due(DELIVERY, DeliverySender(scheduler, self.find))
         scheduler.host.before_start(self._store_all)
         scheduler.host.add_service(self)
 
@@ -97,7 +97,7 @@ class Registry:
     def add(self, name: str, connector: Connector, rules: Rules, source: str) -> Callable[[], None]:
         """Register a connector with its rules; `source` is file or code."""
         check_connector_name(name)
-        entry = self._entries[name] = Entry(connector, rules, source)
+        entry = self._entries[name] = RegisteredConnector(connector, rules, source)
         self._file = self._file or source == "file"
         self._scheduler.host.offer_labels([LABEL + name])
         if self._scheduler.is_running():
@@ -135,7 +135,7 @@ class Registry:
         own = self._scheduler.host.node_id
         await self._scheduler.transact(lambda tx, _: _mark_removed(tx, set(gone) - _served(tx, but=own)))
         for name, (connector, rules) in changed.items():
-            self._entries[name] = Entry(connector, rules, "file")
+            self._entries[name] = RegisteredConnector(connector, rules, "file")
             if hasattr(connector, "begin"):
                 connector.begin(self._scheduler)
         self._scheduler.host.offer_labels([LABEL + name for name in changed])
@@ -173,7 +173,9 @@ class Registry:
         task.add_done_callback(self._writes.discard)
         return task
 
-    def _put(self, tx: Transaction, context: Context, entries: Mapping[str, Entry], *, is_start: bool) -> None:
+    def _put(
+        self, tx: Transaction, context: Context, entries: Mapping[str, RegisteredConnector], *, is_start: bool
+    ) -> None:
         outbox = tx.of(Outbox)
         outbox.serialize()
         known = {row.name: row for row in outbox.connectors(removed=True)}

@@ -12,7 +12,7 @@ from wakeful.domains.delivery.post import Post
 from wakeful.domains.delivery.routing import NOWHERE
 from wakeful.domains.delivery.rules import changed, wanted
 from wakeful.domains.delivery.summary import (
-    About,
+    FailureSubject,
     described,
     failure,
     next_start_of,
@@ -76,7 +76,7 @@ def result_message(tx: Transaction, job: JobDef, run: RunRow, result: Result, ou
         return success(subject_of(job), output, run_id)
     state = tx.jobs.states([job.id]).get(job.id)
     public = tx.facts.of([PUBLIC_URL]).get(PUBLIC_URL)
-    about = About(
+    about = FailureSubject(
         subject_of(job),
         work_of(job.kind, json.loads(job.payload)),
         result.outcome,

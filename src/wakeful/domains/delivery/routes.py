@@ -8,9 +8,9 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from wakeful.domains.delivery import outbox
-from wakeful.domains.delivery.registry import Registry, require_connector
+from wakeful.domains.delivery.registry import ConnectorRegistry, require_connector
 from wakeful.domains.delivery.route_models import ConnectorOut, DeliveryOut, Requeue, Requeued, Status
-from wakeful.domains.delivery.tables import Wanted
+from wakeful.domains.delivery.tables import DeliveryFilter
 from wakeful.domains.delivery.views import (
     delivery_number,
     delivery_text,
@@ -53,7 +53,7 @@ async def all_deliveries(
     limit: Limit = LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    wanted = Wanted(status, connector, job, agent)
+    wanted = DeliveryFilter(status, connector, job, agent)
 
     async def read(last: int | None, number: int) -> list[dict[str, Any]]:
         chosen = wanted._replace(before=last, limit=number)
@@ -128,7 +128,7 @@ async def all_connectors(scheduler: Sched, _: Viewer) -> Response:
 )
 async def try_connector(scheduler: Sched, _: Operator, name: Name) -> Response:
     registry = scheduler.connectors
-    assert isinstance(registry, Registry)  # noqa: S101 - ours
+    assert isinstance(registry, ConnectorRegistry)  # noqa: S101 - ours
     if registry.find(name) is None:
         await scheduler.read(lambda tx: require_connector(tx, name))
     number = await registry.test(name)

@@ -18,7 +18,7 @@ class Interaction(NamedTuple):
     id: int
 
 
-class Route(NamedTuple):
+class DeliveryRoute(NamedTuple):
     """A connector and who it is for there; or why there is none."""
 
     connector: str | None
@@ -26,17 +26,17 @@ class Route(NamedTuple):
     reason: str | None = None
 
 
-def route(to: str, agent: str | None, names: Sequence[str], interactions: Sequence[Interaction]) -> Route:
+def route(to: str, agent: str | None, names: Sequence[str], interactions: Sequence[Interaction]) -> DeliveryRoute:
     """Choose. `names`: the connectors there are, in the order in which they were registered."""
     if to != LAST:
         known = to in names
-        return Route(to, None, None if known else f"no connector named {to} is registered")
+        return DeliveryRoute(to, None, None if known else f"no connector named {to} is registered")
     usable = [item for item in interactions if item.connector in names]
     own = [item for item in usable if agent is not None and item.agent == agent]
     for found in (own, usable):
         if found:
             latest = max(found, key=lambda item: (item.at, item.id))
-            return Route(latest.connector, latest.sender)
+            return DeliveryRoute(latest.connector, latest.sender)
     if names:
-        return Route(names[0])
-    return Route(None, None, "no person has written yet and no connector is registered: add one to connectors")
+        return DeliveryRoute(names[0])
+    return DeliveryRoute(None, None, "no person has written yet and no connector is registered: add one to connectors")

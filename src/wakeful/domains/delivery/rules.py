@@ -28,7 +28,7 @@ class Rate(NamedTuple):
     span: int
 
 
-class Quiet(NamedTuple):
+class QuietHours(NamedTuple):
     """Hours of the day in which messages wait."""
 
     hours: ActiveHours
@@ -40,7 +40,7 @@ class Rules(NamedTuple):
 
     attempts: int = ATTEMPTS
     rate: Rate | None = None
-    quiet: Quiet | None = None
+    quiet: QuietHours | None = None
     max_age: int | None = None
 
 
@@ -67,7 +67,7 @@ def read_rate(value: object) -> Rate:
     return Rate(int(found[1]), _UNITS[found[2]])
 
 
-def read_quiet(value: object) -> Quiet:
+def read_quiet(value: object) -> QuietHours:
     value = hours_of(value)
     if not isinstance(value, Mapping) or set(value) - {"start", "end", "timezone", "digest"}:
         raise InvalidSetting(
@@ -81,7 +81,7 @@ def read_quiet(value: object) -> Quiet:
         hours = ActiveHours.read({key: item for key, item in value.items() if key != "digest" and item is not None})
     except SchedulerError as error:
         raise InvalidSetting(str(error).replace("active_hours", "quiet_hours").rstrip(".")) from None
-    return Quiet(hours, digest)
+    return QuietHours(hours, digest)
 
 
 def read_age(value: object) -> int:
@@ -130,7 +130,7 @@ class Tried(NamedTuple):
     cut_off: bool = False  # the process ended in the middle of it
 
 
-class Verdict(NamedTuple):
+class AttemptResult(NamedTuple):
     """What an attempt means for its delivery."""
 
     status: str
@@ -139,18 +139,18 @@ class Verdict(NamedTuple):
 
 def after_attempt(
     tried: Tried, attempts: int, rules: Rules, now: int, *, spared: bool = False, regular_at: int | None = None
-) -> Verdict:
+) -> AttemptResult:
     """What is next after attempt number `attempts`; Retry-After may lengthen a delay, never shorten it.
 
     `spared`: the attempt just made is none of them. One that was made before its time leaves that as it was.
     """
     if tried.ok:
-        return Verdict("sent")
+        return AttemptResult("sent")
     if tried.permanent or (attempts >= rules.attempts and not spared):
-        return Verdict("failed")
+        return AttemptResult("failed")
     at = now + LADDER[min(max(attempts, 1), len(LADDER)) - 1]
     at = at if regular_at is None else min(at, regular_at)  # later only where the clock was set back since
-    return Verdict("unknown" if tried.unclear else "pending", max(at, now + (tried.retry_after or 0)))
+    return AttemptResult("unknown" if tried.unclear else "pending", max(at, now + (tried.retry_after or 0)))
 
 
 def gap_after(first: int, last: int) -> int:

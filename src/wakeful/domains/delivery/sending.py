@@ -61,14 +61,14 @@ DIED = "the process ended while it was being sent: it may have arrived"
 MOST_AT_ONCE = 1_000  # that one transaction expires
 
 
-class Taken(NamedTuple):
+class ClaimedDelivery(NamedTuple):
     """A delivery that is on record as being sent."""
 
     row: DeliveryRow
     attempt: int
 
 
-class Sender:
+class DeliverySender:
     """Runs the jobs of kind `delivery`."""
 
     def __init__(self, scheduler: Scheduler, find: Callable[[str], Connector | None]) -> None:
@@ -95,8 +95,10 @@ class Sender:
         return {"sent": sent, "failed": failed}
 
 
-def _step(name: str, taken: Taken, tried: Tried, ms: int, *, more: bool) -> Callable[[Any, Any], Taken | None]:
-    def work(tx: Transaction, context: Context) -> Taken | None:
+def _step(
+    name: str, taken: ClaimedDelivery, tried: Tried, ms: int, *, more: bool
+) -> Callable[[Any, Any], ClaimedDelivery | None]:
+    def work(tx: Transaction, context: Context) -> ClaimedDelivery | None:
         record(tx, context, taken, tried, ms)
         return take(tx, context, name) if more else None
 
@@ -154,7 +156,7 @@ def message_of(row: DeliveryRow) -> Message:
 # -- transactions ------------------------------------------------------------------------------------------------------
 
 
-def begin(tx: Transaction, context: Context, name: str, job: str) -> Taken | None:
+def begin(tx: Transaction, context: Context, name: str, job: str) -> ClaimedDelivery | None:
     """What an earlier process left in the middle is unknown; then as every other time.
 
     Only the connector's own job sends: two at a time would take each other's messages for left behind.
@@ -165,7 +167,7 @@ def begin(tx: Transaction, context: Context, name: str, job: str) -> Taken | Non
     for row in tx.of(Outbox).in_flight(name):
         rest = tx.of(Outbox).open_attempt(row.id)
         tried = Tried(ok=False, error=DIED, unclear=True, cut_off=True)
-        record(tx, context, Taken(row, rest.id if rest is not None else 0), tried, None)
+        record(tx, context, ClaimedDelivery(row, rest.id if rest is not None else 0), tried, None)
     return take(tx, context, name)
 
 
@@ -179,7 +181,7 @@ def find_connector(tx: Transaction, name: str) -> ConnectorRow | None:
     return next((row for row in tx.of(Outbox).connectors(removed=True) if row.name == name), None)
 
 
-def take(tx: Transaction, context: Context, name: str) -> Taken | None:
+def take(tx: Transaction, context: Context, name: str) -> ClaimedDelivery | None:
     """The head of the queue, on record as being sent; None where nothing may be sent now."""
     connector = find_connector(tx, name)
     if connector is None:
@@ -213,7 +215,7 @@ def take(tx: Transaction, context: Context, name: str) -> Taken | None:
         outbox.begin_attempt(AttemptRow(
             id=number, delivery_id=row.id, connector=name, at=now, ms=None, ok=None, error=None,
         ))  # fmt: skip
-        return Taken(row, number)
+        return ClaimedDelivery(row, number)
     return None
 
 
@@ -240,7 +242,7 @@ def _expire(tx: Transaction, row: DeliveryRow, why: str) -> None:
     emit(tx, "expired", row)
 
 
-def record(tx: Transaction, context: Context, taken: Taken, tried: Tried, ms: int | None) -> None:
+def record(tx: Transaction, context: Context, taken: ClaimedDelivery, tried: Tried, ms: int | None) -> None:
     """Record how an attempt ended. If its delivery is no longer being sent, or is sent again, nothing else changes."""
     outbox = tx.of(Outbox)
     row = outbox.get(taken.row.id)
@@ -305,4 +307,4 @@ def look_now(tx: Transaction, job: JobDef, state: JobState) -> JobState:
     return armed_at(state, max(at or 0, tx.now)) if sooner else state
 
 
-__all__ = ["Sender", "arm", "attempt", "message_of", "rearm", "record", "take"]
+__all__ = ["DeliverySender", "arm", "attempt", "message_of", "rearm", "record", "take"]

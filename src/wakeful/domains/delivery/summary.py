@@ -21,7 +21,7 @@ TAIL_LINES, TAIL_MOST = 20, 4_000
 NOTE_MOST = 500
 
 
-class About(NamedTuple):
+class FailureSubject(NamedTuple):
     """A job and where it stands, for a message about its failure."""
 
     job: str
@@ -106,7 +106,7 @@ def next_start_of(state: JobState) -> int | None:
     return min(times, default=None)
 
 
-def described(about: About, job: JobDef, state: JobState) -> About:
+def described(about: FailureSubject, job: JobDef, state: JobState) -> FailureSubject:
     """With the notes of the job, and its times in the zone of its schedule."""
     zone = trigger_from_data(json.loads(job.trigger)).own_zone
     return about._replace(notes=tuple(json.loads(state.notes)) if state.notes else (), zone=zone)
@@ -118,7 +118,7 @@ def success(job: str, output: str, run: str | None = None) -> tuple[str, str]:
     return f"{job}: success", cut(output.strip(), OUTPUT_MOST, more) or f"{job} succeeded and printed nothing."
 
 
-def failure(about: About) -> tuple[str, str]:
+def failure(about: FailureSubject) -> tuple[str, str]:
     """Title and text of a failure: what, since when, why, what is next, where to look."""
     lines = [f"{about.job} failed ({about.outcome}).", *explained(about)]
     if about.run is not None:
@@ -128,7 +128,7 @@ def failure(about: About) -> tuple[str, str]:
     return f"{about.job}: {about.outcome}", "\n".join(lines)
 
 
-def explained(about: About, said: str = "") -> list[str]:
+def explained(about: FailureSubject, said: str = "") -> list[str]:
     """What it does, since when it fails, why, what it said, and what happens next; not again what was `said`."""
     lines = []
     if about.does:
@@ -146,7 +146,7 @@ def explained(about: About, said: str = "") -> list[str]:
     return [*lines, _next(about)]
 
 
-def _next(about: About) -> str:
+def _next(about: FailureSubject) -> str:
     if about.disabled:
         return f"Next: it is disabled and does not start again until wakeful resume {shlex.quote(about.job)}."
     if about.running:

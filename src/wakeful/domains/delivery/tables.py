@@ -79,7 +79,7 @@ class ConnectorRow(NamedTuple):
     removed_at: int | None
 
 
-class Wanted(NamedTuple):
+class DeliveryFilter(NamedTuple):
     """Which deliveries to list, the newest first."""
 
     status: str | None = None
@@ -244,7 +244,7 @@ class Outbox(Verbs):
             (connector, now),
         )
 
-    def matching(self, wanted: Wanted) -> list[DeliveryRow]:
+    def matching(self, wanted: DeliveryFilter) -> list[DeliveryRow]:
         said = [(f"{name} = ?", getattr(wanted, name)) for name in ("status", "connector", "job", "agent")]
         clause, params = where([*said, ("id < ?", wanted.before)])
         return self._deliveries.all(f"{clause} ORDER BY id DESC LIMIT ?", *params, wanted.limit)

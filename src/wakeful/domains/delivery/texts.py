@@ -12,7 +12,7 @@ BLANKS = "\u2800\u3164\u115f\u1160\uffa0"  # letters and signs that show nothing
 DIGEST_MOST = 20_000  # characters of one part of a digest; a message that is longer is a part of its own
 
 
-class Entry(NamedTuple):
+class DigestEntry(NamedTuple):
     """One message of a digest."""
 
     clock: str  # when, as the clock on the wall showed it
@@ -20,7 +20,7 @@ class Entry(NamedTuple):
     text: str
 
 
-class Part(NamedTuple):
+class DigestPart(NamedTuple):
     """One message of those that a digest takes, and how many of its entries are in it."""
 
     title: str
@@ -28,7 +28,7 @@ class Part(NamedTuple):
     entries: int
 
 
-def digest(entries: Sequence[Entry]) -> list[Part]:
+def digest(entries: Sequence[DigestEntry]) -> list[DigestPart]:
     """The messages that combine many, in order and each whole: one where that is short enough, else several."""
     parts: list[list[str]] = []
     size = 0
@@ -43,7 +43,7 @@ def digest(entries: Sequence[Entry]) -> list[Part]:
     title = f"{counted(len(entries), 'message')} from quiet hours"
     of = f" of {len(parts)}"
     return [
-        Part(f"{title}, part {number}{of}" if len(parts) > 1 else title, "\n\n".join(part), len(part))
+        DigestPart(f"{title}, part {number}{of}" if len(parts) > 1 else title, "\n\n".join(part), len(part))
         for number, part in enumerate(parts, 1)
     ]
 

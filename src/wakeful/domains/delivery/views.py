@@ -8,7 +8,7 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
-from wakeful.domains.delivery.tables import AttemptRow, ConnectorRow, DeliveryRow, Outbox, Wanted
+from wakeful.domains.delivery.tables import AttemptRow, ConnectorRow, DeliveryFilter, DeliveryRow, Outbox
 from wakeful.errors import DeliveryNotFound
 from wakeful.kernel.model.measures import Measure
 from wakeful.kernel.views.explain import Explanation
@@ -68,7 +68,7 @@ def _wire(ms: int | None) -> str | None:
     return iso(ms) if ms is not None else None
 
 
-def list_deliveries(tx: Transaction, wanted: Wanted) -> list[dict[str, Any]]:
+def list_deliveries(tx: Transaction, wanted: DeliveryFilter) -> list[dict[str, Any]]:
     """Deliveries, the newest first, each with its attempts."""
     rows = tx.of(Outbox).matching(wanted)
     attempts = tx.of(Outbox).attempts_of([row.id for row in rows])

@@ -14,7 +14,7 @@ from wakeful.config.entries import FleetFile, forms
 from wakeful.counting import counted
 from wakeful.domains import domains
 from wakeful.domains.files import CONFIG_ALERT
-from wakeful.domains.files.planning import Owned, Plan, Terms, Update, Wanted, make_plan
+from wakeful.domains.files.planning import DesiredJob, JobUpdate, OwnedJob, Plan, PlanContext, make_plan
 from wakeful.domains.files.tables import Fleets, OwnedRow
 from wakeful.errors import JobExists, SchedulerError
 from wakeful.kernel.actions import jobs as job_actions
@@ -54,7 +54,7 @@ class Fleet(NamedTuple):
     """A file, ready to be applied."""
 
     name: str
-    wanted: tuple[Wanted, ...]
+    wanted: tuple[DesiredJob, ...]
     hash: str
     references: tuple[str, ...]
     place: str  # the node and the path of its file
@@ -68,18 +68,18 @@ def place_of(path: Path) -> str:
 def ready_fleet(scheduler: Scheduler, file: FleetFile) -> Fleet:
     """A file as it can be applied; InvalidJob where a job of it cannot be stored."""
     wanted = tuple(
-        Wanted(scheduler.host.draft(entry.new, SOURCE, file.defaults), entry.enabled, entry.notes)
+        DesiredJob(scheduler.host.draft(entry.new, SOURCE, file.defaults), entry.enabled, entry.notes)
         for entry in file.entries
     )
     return Fleet(file.name, wanted, file.hash, file.references, place_of(file.path))
 
 
-def terms_of(file: FleetFile, now: int) -> Terms:
+def terms_of(file: FleetFile, now: int) -> PlanContext:
     names = {field.stored: field.name for form in forms().values() for field in form.fields if field.stored}
-    return Terms(now, file.zone, names)
+    return PlanContext(now, file.zone, names)
 
 
-def plan_fleet(tx: Transaction, fleet: Fleet, terms: Terms) -> Plan:
+def plan_fleet(tx: Transaction, fleet: Fleet, terms: PlanContext) -> Plan:
     """What applying the file would do now; JobExists for a name that belongs to another owner."""
     plan = make_plan(fleet.wanted, _owned(tx, fleet.name), terms)
     _refuse_taken(tx, plan)
@@ -90,7 +90,7 @@ def apply_fleet(
     tx: Transaction,
     context: Context,
     fleet: Fleet,
-    terms: Terms,
+    terms: PlanContext,
     *,
     confirmed: bool,
     unless_applied: bool = False,
@@ -119,7 +119,7 @@ def apply_fleet(
     return plan._replace(action=removed or switched)
 
 
-def check_fleet(tx: Transaction, fleet: Fleet, terms: Terms) -> None:
+def check_fleet(tx: Transaction, fleet: Fleet, terms: PlanContext) -> None:
     """Raise what `apply_fleet` would, unless a person confirmed it or this place applied the same file before."""
     if tx.of(Fleets).applied_from(fleet.name, fleet.place) != fleet.hash:
         _refuse_surprises(tx, fleet, plan_fleet(tx, fleet, terms))
@@ -183,12 +183,12 @@ def _waiting(tx: Transaction, plan: Plan) -> tuple[str, ...]:
     return tuple(note for kind in kinds if kind.waiting is not None for note in kind.waiting(tx, coming, going))
 
 
-def _owned(tx: Transaction, fleet: str) -> list[Owned]:
+def _owned(tx: Transaction, fleet: str) -> list[OwnedJob]:
     rows = {row.job_id: row for row in tx.of(Fleets).owned(fleet)}
     states = tx.jobs.states(list(rows)) if rows else {}
     jobs = tx.jobs.definitions(list(rows)) if rows else {}
     return [
-        Owned(job, states[job.id], bool(rows[job.id].enabled), rows[job.id].notes)
+        OwnedJob(job, states[job.id], bool(rows[job.id].enabled), rows[job.id].notes)
         for job in sorted(jobs.values(), key=_by_name)
         if job.removed_at is None and job.source == SOURCE  # who replaced one since owns it
     ]
@@ -224,7 +224,7 @@ def _remove(tx: Transaction, context: Context, plan: Plan, origin: Origin) -> st
     return on_record(tx, origin, "remove", [(one.job, one.state) for one in plan.remove], work)[1]
 
 
-def _update(tx: Transaction, context: Context, plan: Plan, terms: Terms) -> None:
+def _update(tx: Transaction, context: Context, plan: Plan, terms: PlanContext) -> None:
     edits = [((one.owned.job, one.owned.state), one.fields) for one in plan.update]
     changed = job_actions.change_all(tx, context, edits, terms.zone, keep_due=True)
     job_actions.move_lanes(tx, [(one.owned.job, new) for one, new in zip(plan.update, changed, strict=True)])
@@ -242,7 +242,7 @@ def _switch_all(tx: Transaction, context: Context, plan: Plan, origin: Origin) -
 
 
 def _switch(
-    tx: Transaction, origin: Origin, what: str, updates: Sequence[Update], switch: Callable[[str], None]
+    tx: Transaction, origin: Origin, what: str, updates: Sequence[JobUpdate], switch: Callable[[str], None]
 ) -> str | None:
     """Switch jobs on or off, on record; what else the file changed of them stays when that is undone."""
     refs = [ids.job_text(one.owned.job.id) for one in updates]
@@ -254,7 +254,7 @@ def _switch(
     return on_record(tx, origin, what, [find_job(tx, ref) for ref in refs], work)[1]
 
 
-def _create(tx: Transaction, context: Context, fleet: Fleet, plan: Plan, terms: Terms) -> None:
+def _create(tx: Transaction, context: Context, fleet: Fleet, plan: Plan, terms: PlanContext) -> None:
     made = job_actions.add_jobs(tx, context, [one.draft for one in plan.create], "error", terms.zone)
     for job_id, one in zip(made, plan.create, strict=True):
         if not one.enabled:
@@ -262,7 +262,7 @@ def _create(tx: Transaction, context: Context, fleet: Fleet, plan: Plan, terms: 
     _own(tx, fleet, list(zip(made, plan.create, strict=True)))
 
 
-def _own(tx: Transaction, fleet: Fleet, jobs: Sequence[tuple[int, Wanted]]) -> None:
+def _own(tx: Transaction, fleet: Fleet, jobs: Sequence[tuple[int, DesiredJob]]) -> None:
     tx.of(Fleets).own([OwnedRow(job_id, fleet.name, int(one.enabled), one.notes) for job_id, one in jobs])
     noted = {job_id: one.notes for job_id, one in jobs if one.notes is not None}
     states = tx.jobs.states(list(noted)) if noted else {}

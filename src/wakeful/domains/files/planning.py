@@ -15,7 +15,7 @@ from wakeful.triggers import Every, Once, Trigger, iso, trigger_from_data
 Change = tuple[Any, Any]
 
 
-class Wanted(NamedTuple):
+class DesiredJob(NamedTuple):
     """A job as the file has it."""
 
     draft: Draft
@@ -23,7 +23,7 @@ class Wanted(NamedTuple):
     notes: str | None = None
 
 
-class Owned(NamedTuple):
+class OwnedJob(NamedTuple):
     """A job of this file as it is stored, and what the file last said beside its definition."""
 
     job: JobDef
@@ -32,11 +32,11 @@ class Owned(NamedTuple):
     notes: str | None = None
 
 
-class Update(NamedTuple):
+class JobUpdate(NamedTuple):
     """A stored job that is to become what the file has."""
 
-    owned: Owned
-    wanted: Wanted
+    owned: OwnedJob
+    wanted: DesiredJob
     fields: dict[str, Any]  # of the definition; `trigger` is the Trigger itself
     revives: bool  # a job that was over by itself has a future again
     changes: dict[str, Change]  # in words, old and new
@@ -45,9 +45,9 @@ class Update(NamedTuple):
 class Plan(NamedTuple):
     """What applying the file does."""
 
-    create: list[Wanted]
-    update: list[Update]
-    remove: list[Owned]
+    create: list[DesiredJob]
+    update: list[JobUpdate]
+    remove: list[OwnedJob]
     unchanged: int
     passed: list[str]  # one-shots that are not stored, and whose time has passed: they are left alone
     notes: tuple[str, ...] = ()  # what waits for jobs that it adds, or that are gone
@@ -68,7 +68,7 @@ class Plan(NamedTuple):
         return 2 * len(self.remove) > self.owned
 
 
-class Terms(NamedTuple):
+class PlanContext(NamedTuple):
     """What a plan is made with."""
 
     now: int
@@ -76,7 +76,7 @@ class Terms(NamedTuple):
     keys: Mapping[str, str] = {}  # what parts of a payload are called in the file
 
 
-def make_plan(wanted: Iterable[Wanted], owned: Iterable[Owned], terms: Terms) -> Plan:
+def make_plan(wanted: Iterable[DesiredJob], owned: Iterable[OwnedJob], terms: PlanContext) -> Plan:
     """Stored jobs are changed as the file has them, new ones are added, and those no longer in the file are removed."""
     stored = {one.job.name: one for one in owned}
     plan = Plan([], [], [], 0, [])
@@ -95,7 +95,7 @@ def make_plan(wanted: Iterable[Wanted], owned: Iterable[Owned], terms: Terms) ->
     return plan._replace(unchanged=unchanged + len(plan.passed))
 
 
-def _is_over(known: Owned, now: int) -> bool:
+def _is_over(known: OwnedJob, now: int) -> bool:
     """Whether the job is stopped because its trigger has no further start, and for no other reason."""
     job, state = known.job, known.state
     stands = known.enabled and not state.enabled and not state.paused
@@ -106,7 +106,7 @@ def _has_passed(trigger: Trigger, now: int) -> bool:
     return isinstance(trigger, Once) and trigger.at_ms < now
 
 
-def _difference(known: Owned, wanted: Wanted, terms: Terms) -> Update | None:
+def _difference(known: OwnedJob, wanted: DesiredJob, terms: PlanContext) -> JobUpdate | None:
     job, draft = known.job, wanted.draft
     fields: dict[str, Any] = {}
     trigger = same_grid(draft.trigger, trigger_of(job.trigger)).resolved(
@@ -119,7 +119,7 @@ def _difference(known: Owned, wanted: Wanted, terms: Terms) -> Update | None:
     said = known.enabled != wanted.enabled or known.notes != wanted.notes
     if not fields and not said:
         return None
-    update = Update(known, wanted, fields, "trigger" in fields and _is_over(known, terms.now), {})
+    update = JobUpdate(known, wanted, fields, "trigger" in fields and _is_over(known, terms.now), {})
     return update._replace(changes=_in_words(update, terms))
 
 
@@ -135,7 +135,7 @@ def same_grid(wanted: Trigger, stored: Trigger) -> Trigger:
 # -- in words ---------------------------------------------------------------------------------------------------------
 
 
-def _in_words(update: Update, terms: Terms) -> dict[str, Change]:
+def _in_words(update: JobUpdate, terms: PlanContext) -> dict[str, Change]:
     owned, wanted, fields = update.owned, update.wanted, update.fields
     changes: dict[str, Change] = {}
     if "trigger" in fields:
@@ -163,7 +163,7 @@ def _words(old: Trigger, new: Trigger) -> Change:
     return pair if pair[0] != pair[1] else (old.to_data(), new.to_data())
 
 
-def _next(update: Update, now: int) -> int | None:
+def _next(update: JobUpdate, now: int) -> int | None:
     """When the job starts next once the plan is applied, as far as that is known."""
     state = update.owned.state
     if state.next_at is not None and state.next_at <= now:
@@ -174,7 +174,7 @@ def _next(update: Update, now: int) -> int | None:
     return next_start(update.fields["trigger"], state, now, 0.0).at
 
 
-def _last_slot(update: Update) -> int | None:
+def _last_slot(update: JobUpdate) -> int | None:
     last, trigger = update.owned.state.last_slot, update.fields["trigger"]
     return None if isinstance(trigger, Once) and last is not None and trigger.at_ms <= last else last
 

@@ -28,12 +28,12 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef
 
-__all__ = ["HTTP", "Answered", "HttpSettings", "Poster", "domain", "install"]
+__all__ = ["HTTP", "HttpResult", "HttpSettings", "Poster", "domain", "install"]
 
 HTTP = "http"
 
 
-class Answered(NamedTuple):
+class HttpResult(NamedTuple):
     """What came back for a message: the code, after how many milliseconds to try again, the beginning of the body."""
 
     status: int
@@ -106,13 +106,13 @@ class Poster:
     """Posts messages to addresses that an operator wrote, without following redirects."""
 
     def __init__(self, clock: Clock, settings: HttpSettings | None = None) -> None:
-        from wakeful.domains.http.sending import Sender  # loads httpx
+        from wakeful.domains.http.sending import HttpSender  # loads httpx
         from wakeful.domains.http.settings import HttpSettings
 
         self._clock = clock
-        self._sender = Sender(settings if settings is not None else HttpSettings(), clock)
+        self._sender = HttpSender(settings if settings is not None else HttpSettings(), clock)
 
-    async def post(self, url: str, headers: Mapping[str, str], body: str) -> Answered:
+    async def post(self, url: str, headers: Mapping[str, str], body: str) -> HttpResult:
         """What came back. SchedulerError when nothing did: its `sent` says whether the message may have arrived."""
         from wakeful.domains.http.answer import retry_at
         from wakeful.domains.http.secrets import secret_values, without
@@ -124,7 +124,7 @@ class Poster:
         now = from_ms(self._clock.now())
         wanted = retry_at(reply.headers, now)
         wait = None if wanted is None else max(0, round((wanted - now).total_seconds() * 1000))
-        return Answered(reply.status, wait, said)
+        return HttpResult(reply.status, wait, said)
 
 
 def install(scheduler: Scheduler, settings: HttpSettings) -> None:

@@ -26,7 +26,7 @@ _TEXT = re.compile(r"utf-?8|us-ascii|ascii|utf-?16|iso-?8859-?\d{1,2}|latin-?1|w
                    r"shift_jis|euc-(jp|kr)|gb(2312|k|18030)|big5", re.IGNORECASE | re.ASCII)  # fmt: skip
 
 
-class Reply(NamedTuple):
+class HttpResponse(NamedTuple):
     """An answer as it arrived, as far as it was read."""
 
     status: int
@@ -38,7 +38,7 @@ class Reply(NamedTuple):
     redirects: int = 0
 
 
-def output_of(spec: RequestSpec, reply: Reply, most: int) -> dict[str, Any]:
+def output_of(spec: RequestSpec, reply: HttpResponse, most: int) -> dict[str, Any]:
     """The run's output: status, the headers worth keeping, the body as text, and how long it took."""
     secrets = secret_values(spec)
     body, truncated = body_text(reply, most)
@@ -56,12 +56,12 @@ def output_of(spec: RequestSpec, reply: Reply, most: int) -> dict[str, Any]:
     return found
 
 
-def _header(reply: Reply, name: str) -> str:
+def _header(reply: HttpResponse, name: str) -> str:
     value = clean(reply.headers[name][:SHOWN_MOST])
     return redacted_url(value) if name == "location" else value
 
 
-def body_text(reply: Reply, most: int) -> tuple[str | None, bool]:
+def body_text(reply: HttpResponse, most: int) -> tuple[str | None, bool]:
     """The body as text any database takes, and whether some is missing; None where it is not text."""
     data, truncated = _unpacked(reply, most)
     found = _CHARSET.search(reply.headers.get("content-type", ""))
@@ -74,7 +74,7 @@ def body_text(reply: Reply, most: int) -> tuple[str | None, bool]:
         return clean(data.decode("utf-8", "replace")), truncated
 
 
-def _unpacked(reply: Reply, most: int) -> tuple[bytes, bool]:
+def _unpacked(reply: HttpResponse, most: int) -> tuple[bytes, bool]:
     """The body before it was compressed, which was not asked for; never more than `most` of it."""
     encoding = reply.headers.get("content-encoding", "").lower()
     if encoding not in ("gzip", "x-gzip", "deflate"):
@@ -92,7 +92,7 @@ def passes(status: int) -> bool:
     return status >= 500 or status in PASSING
 
 
-def complaint(spec: RequestSpec, reply: Reply) -> str:
+def complaint(spec: RequestSpec, reply: HttpResponse) -> str:
     """One sentence about an answer that was not expected, with the first line it says."""
     wanted = ", ".join(str(code) for code in spec.expect)
     url = without(reply.url, secret_values(spec))

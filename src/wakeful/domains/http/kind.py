@@ -7,9 +7,9 @@ import os
 from functools import cache
 
 from wakeful.clock import Clock, SystemClock
-from wakeful.domains.http.answer import Reply, complaint, output_of, passes, retry_at
+from wakeful.domains.http.answer import HttpResponse, complaint, output_of, passes, retry_at
 from wakeful.domains.http.secrets import secret_values, without
-from wakeful.domains.http.sending import Sender, SendingFailed
+from wakeful.domains.http.sending import HttpSender, SendingFailed
 from wakeful.domains.http.settings import HttpSettings
 from wakeful.domains.http.spec import RequestSpec
 from wakeful.kernel.model.run import Run
@@ -34,7 +34,7 @@ class HttpKind:
     def __init__(self, settings: HttpSettings, clock: Clock | None = None) -> None:
         self._settings = settings
         self._clock = clock if clock is not None else SystemClock()
-        self._sender = Sender(settings, self._clock)
+        self._sender = HttpSender(settings, self._clock)
 
     async def __call__(self, run: Run) -> Output:
         """Send the request in the job's payload; the answer is the run's output, whether it is a good one or not."""
@@ -53,7 +53,7 @@ class HttpKind:
             return output
         raise self._failure(spec, reply, output, run.attempt)
 
-    def _failure(self, spec: RequestSpec, reply: Reply, output: Output, attempt: int) -> RequestFailed:
+    def _failure(self, spec: RequestSpec, reply: HttpResponse, output: Output, attempt: int) -> RequestFailed:
         message = complaint(spec, reply)
         if not passes(reply.status):
             return RequestFailed(message, output)

@@ -15,7 +15,7 @@ from urllib.parse import quote, urljoin
 import httpx
 
 from wakeful.clock import Clock
-from wakeful.domains.http.answer import Reply
+from wakeful.domains.http.answer import HttpResponse
 from wakeful.domains.http.secrets import basic
 from wakeful.domains.http.settings import HttpSettings
 from wakeful.domains.http.spec import RequestSpec
@@ -52,7 +52,7 @@ class Hop(NamedTuple):
     guarded: bool
 
 
-class Sender:
+class HttpSender:
     """Sends requests by the same settings. Holds no connections."""
 
     def __init__(self, settings: HttpSettings, clock: Clock) -> None:
@@ -60,7 +60,7 @@ class Sender:
         self._clock = clock
         self._trusted: ssl.SSLContext | None = None
 
-    async def send(self, spec: RequestSpec) -> Reply:
+    async def send(self, spec: RequestSpec) -> HttpResponse:
         """The answer, after redirects. SendingFailed and OutboundRefused say why there is none."""
         begun = self._clock.boot()
         hop = first_hop(spec)
@@ -73,7 +73,7 @@ class Sender:
             hop = after
         raise SendingFailed(f"{hop.address.shown} is the redirect number {REDIRECTS_MOST + 1}", passing=False)
 
-    async def _ask(self, hop: Hop) -> Reply:
+    async def _ask(self, hop: Hop) -> HttpResponse:
         shown = hop.address.shown
         try:
             found = (await self._resolve(hop))[:ADDRESSES_MOST]
@@ -110,7 +110,7 @@ class Sender:
             policy.check(host, found)
         return found
 
-    async def _ask_at(self, hop: Hop, ip: str) -> Reply:
+    async def _ask_at(self, hop: Hop, ip: str) -> HttpResponse:
         """The answer of that address and of no other; the name goes along for servers of several names."""
         address = hop.address
         url = httpx.URL(scheme=address.scheme, host=ip, port=address.port, raw_path=address.target.encode("ascii"))
@@ -133,14 +133,14 @@ class Sender:
             if transport is not self._settings.transport:
                 await transport.aclose()
 
-    async def _read(self, response: httpx.Response, address: WebAddress) -> Reply:
+    async def _read(self, response: httpx.Response, address: WebAddress) -> HttpResponse:
         most, body = self._settings.body_most, bytearray()
         async for chunk in response.aiter_raw():
             body += chunk
             if len(body) > most:  # the rest stays where it is: the connection is closed
                 break
         headers = {name.lower(): value for name, value in response.headers.items()}
-        return Reply(response.status_code, headers, bytes(body[:most]), len(body) > most, address.shown, 0)
+        return HttpResponse(response.status_code, headers, bytes(body[:most]), len(body) > most, address.shown, 0)
 
     async def _transport(self, *, encrypted: bool) -> httpx.AsyncHTTPTransport:
         # Without encryption no certificate is checked, and none needs to be read.
@@ -166,7 +166,7 @@ def first_hop(spec: RequestSpec) -> Hop:
     return Hop(address, spec.method, headers, body, spec.guarded)
 
 
-def next_hop(spec: RequestSpec, hop: Hop, reply: Reply) -> Hop | None:
+def next_hop(spec: RequestSpec, hop: Hop, reply: HttpResponse) -> Hop | None:
     """Where a redirect leads; None for any other answer.
 
     The network named another host, so it obeys the outbound policy, also for jobs of an operator. Another origin gets

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from wakeful.scheduler import Scheduler
 
 
-class Address:
+class PingAddress:
     """Stored whenever the engine begins."""
 
     def __init__(self, scheduler: Scheduler, url: str) -> None:
@@ -36,4 +36,4 @@ class Address:
 
 def install(scheduler: Scheduler, settings: Any, server: ServerAddress) -> None:  # noqa: ARG001 - all are called alike
     """Keep the address on record."""
-    scheduler.host.add_service(Address(scheduler, server.public_url or server.url))
+    scheduler.host.add_service(PingAddress(scheduler, server.public_url or server.url))

@@ -43,7 +43,7 @@ class Report(NamedTuple):
 SUCCESS = Report("success")
 
 
-class Open(NamedTuple):
+class OpenRun(NamedTuple):
     """A run that began and has not ended, and what its pings brought so far."""
 
     run: RunRow
@@ -140,12 +140,12 @@ class Monitor:
     def _state(self) -> JobState:
         return self._tx.jobs.states([self._job.id])[self._job.id]
 
-    def _open(self) -> list[Open]:
+    def _open(self) -> list[OpenRun]:
         runs = [run for run in self._tx.runs.open(self._job.id) if run.status == "waiting" and run.reason == REASON]
         details = self._tx.runs.details_of([run.id for run in runs]) if runs else {}
         return [_opened(run, details.get(run.id)) for run in runs]
 
-    def _find(self, rid: str | None) -> Open | None:
+    def _find(self, rid: str | None) -> OpenRun | None:
         """The open run that a ping is about: of the same rid; without one, the latest, best one without a rid too."""
         open_runs = self._open()
         same = [one for one in open_runs if one.rid == rid]
@@ -185,10 +185,10 @@ class Monitor:
             self._tx.runs.detail([RunDetails(run_id, output=json.dumps(said))])
 
 
-def _opened(run: RunRow, details: RunDetails | None) -> Open:
+def _opened(run: RunRow, details: RunDetails | None) -> OpenRun:
     given = json.loads(details.payload) if details is not None and details.payload else {}
     said = json.loads(details.output) if details is not None and details.output else {}
-    return Open(run, given.get("rid"), said)
+    return OpenRun(run, given.get("rid"), said)
 
 
 def _about(report: Report) -> dict[str, Any]:
@@ -205,7 +205,7 @@ def _with_text(said: Mapping[str, Any], text: str) -> dict[str, Any]:
     return {**said, "text": both if len(both) <= MAX_LOG else f"{both[:MAX_LOG]}…"}
 
 
-def _unknown(one: Open, why: str) -> Result:
+def _unknown(one: OpenRun, why: str) -> Result:
     return Result("unknown", output=json.dumps(one.said) if one.said else None, error=why)
 
 

@@ -27,7 +27,7 @@ from wakeful.surfaces.api.guard import HEADERS
 LEAST_READ = 64 * 1024  # of an answer, within the time for reading it
 
 
-class Origin(NamedTuple):
+class ConnectionOwner(NamedTuple):
     """Whose share a connection counts against."""
 
     name: str
@@ -40,18 +40,18 @@ def _networks(proxies: tuple[str, ...]) -> tuple[IPv4Network | IPv6Network, ...]
     return tuple(ip_network(text, strict=False) for text in proxies)
 
 
-def origin_of(host: str, proxies: tuple[str, ...]) -> Origin:
+def origin_of(host: str, proxies: tuple[str, ...]) -> ConnectionOwner:
     """An address; of IPv6 its /64, all of which one machine may have."""
     try:
         address = ip_address(host)
     except ValueError:
-        return Origin(host, is_proxy=False)
+        return ConnectionOwner(host, is_proxy=False)
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         address = address.ipv4_mapped
     is_proxy = any(address in network for network in _networks(proxies))
     if isinstance(address, IPv6Address) and not is_proxy:
-        return Origin(str(IPv6Network((int(address), 64), strict=False)), is_proxy)
-    return Origin(str(address), is_proxy)
+        return ConnectionOwner(str(IPv6Network((int(address), 64), strict=False)), is_proxy)
+    return ConnectionOwner(str(address), is_proxy)
 
 
 class Connections(ServerState):
@@ -108,7 +108,7 @@ class Connections(ServerState):
 class BoundedProtocol(H11Protocol):
     """HTTP/1.1 as uvicorn speaks it, within a number of connections and with time limits for requests."""
 
-    origin: Origin
+    origin: ConnectionOwner
     since: int
     """When the wait for a request began."""
 

@@ -44,21 +44,21 @@ SEND_S = 60.0
 _ID = re.compile(r"(\d{1,18})(?:-(\d{1,9}))?")
 
 
-class Place(NamedTuple):
+class StreamCursor(NamedTuple):
     """Where a reader is: everything up to this event of this group has been sent; None: the whole group."""
 
     group: int
     last: int | None = None
 
 
-def read_place(text: str | None) -> Place | None:
+def read_place(text: str | None) -> StreamCursor | None:
     """The place an event's id stands for; 400 for anything else."""
     if text is None or not text.strip():
         return None
     found = _ID.fullmatch(text.strip())
     if found is None:
         raise ApiError(400, "invalid_event_id", "Last-Event-ID is not the id of an event of this server.")
-    return Place(int(found[1]), int(found[2]) if found[2] is not None else None)
+    return StreamCursor(int(found[1]), int(found[2]) if found[2] is not None else None)
 
 
 def read_streams(text: str | None) -> frozenset[str] | None:
@@ -72,7 +72,7 @@ def read_streams(text: str | None) -> frozenset[str] | None:
     return names or None
 
 
-def frames(group: RenderedGroup, place: Place) -> list[str]:
+def frames(group: RenderedGroup, place: StreamCursor) -> list[str]:
     """The events of a group that a reader at that place has not seen."""
     if group.id != place.group:
         return group.frames()
@@ -82,11 +82,11 @@ def frames(group: RenderedGroup, place: Place) -> list[str]:
 class Reader:
     """One reader's way through the stored events."""
 
-    def __init__(self, feed: Feed, streams: frozenset[str] | None, place: Place | None) -> None:
+    def __init__(self, feed: Feed, streams: frozenset[str] | None, place: StreamCursor | None) -> None:
         self._feed = feed
         self._streams = streams
         self._asked = place
-        self._place = place if place is not None else Place(0)
+        self._place = place if place is not None else StreamCursor(0)
         self._live = False  # has been up to date once
         self.at_end = False
 
@@ -94,17 +94,17 @@ class Reader:
         """Find the place; what to send first: that what came before is no longer on record, where that is so."""
         oldest, newest = await self._feed.range()
         if self._asked is None:
-            self._place = Place(newest)
+            self._place = StreamCursor(newest)
             return []
         asked = self._asked.group
         if oldest - 1 <= asked <= newest:
             return []
         reason = "pruned" if asked <= newest else "ahead"
-        self._place = Place(oldest - 1 if asked <= newest else newest)
+        self._place = StreamCursor(oldest - 1 if asked <= newest else newest)
         return [frame("gap", {"reason": reason, "after": self._text(self._asked)})]
 
     @staticmethod
-    def _text(place: Place) -> str:
+    def _text(place: StreamCursor) -> str:
         return str(place.group) if place.last is None else f"{place.group}-{place.last}"
 
     async def more(self) -> list[str] | None:
@@ -121,10 +121,10 @@ class Reader:
             new = frames(group, self._place)
             found += new
             size += sum(map(len, new))
-            self._place = Place(group.id)
+            self._place = StreamCursor(group.id)
         if not groups:
             self._live = True
-            self._place = max(self._place, Place(newest), key=lambda place: place.group)
+            self._place = max(self._place, StreamCursor(newest), key=lambda place: place.group)
         return found
 
     def let_go(self) -> str:
@@ -132,7 +132,7 @@ class Reader:
         return frame("dropped", behind)
 
 
-class Streams:
+class ReaderCounts:
     """How many read, in all and of each caller."""
 
     def __init__(self, limits: ConnectionLimits) -> None:
@@ -157,7 +157,7 @@ class Streams:
             self._open -= Counter({caller: 1})
 
 
-class Pass(NamedTuple):
+class ReadGrant(NamedTuple):
     """The right to read, which may be revoked during the stream."""
 
     caller: Caller
@@ -168,7 +168,7 @@ class Pass(NamedTuple):
         return await self.gate.still_valid(self.secret)
 
 
-class Due:
+class RepeatTimer:
     """Something to be done by the clock, so and so often."""
 
     def __init__(self, seconds: float, clock: Clock) -> None:
@@ -194,7 +194,9 @@ class EventStream(Response):
 
     media_type = "text/event-stream"
 
-    def __init__(self, reader: Reader, feed: Feed, streams: Streams, right: Pass, ending: asyncio.Event) -> None:
+    def __init__(
+        self, reader: Reader, feed: Feed, streams: ReaderCounts, right: ReadGrant, ending: asyncio.Event
+    ) -> None:
         super().__init__(headers={"X-Accel-Buffering": "no"})
         del self.headers["content-length"]
         self._reader = reader
@@ -227,7 +229,7 @@ class EventStream(Response):
 
     async def _follow(self, send: Send) -> str:
         """Send what comes; the last word."""
-        beat, check = Due(BEAT_S, self._right.gate.clock), Due(CHECK_S, self._right.gate.clock)
+        beat, check = RepeatTimer(BEAT_S, self._right.gate.clock), RepeatTimer(CHECK_S, self._right.gate.clock)
         while not self._ending.is_set():
             if check.now() and not await self._right.holds():
                 return frame("closing", {"reason": "unauthorized"})
@@ -291,7 +293,7 @@ async def read_events(
     wanted, place = read_streams(stream), read_place(last_event_id if last_event_id is not None else last_id)
     state = request.app.state
     if not hasattr(state, "feed"):
-        state.feed, state.streams = Feed(scheduler, ending), Streams(state.settings.connections)
+        state.feed, state.streams = Feed(scheduler, ending), ReaderCounts(state.settings.connections)
     state.streams.check(caller.name)
-    right = Pass(caller, state.gate, presented(request))
+    right = ReadGrant(caller, state.gate, presented(request))
     return EventStream(Reader(state.feed, wanted, place), state.feed, state.streams, right, ending)

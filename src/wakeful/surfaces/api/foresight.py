@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from wakeful.errors import IntervalParseError, InvalidSetting, InvalidTrigger
 from wakeful.foresight.beside import simulate_beside
-from wakeful.foresight.question import Question
+from wakeful.foresight.question import SimulationRequest
 from wakeful.foresight.simulating import MOST_RUNS
 from wakeful.routing.auth import Operator
 from wakeful.routing.idempotency import answer, respond
@@ -107,7 +107,7 @@ async def get_simulation(
     scheduler: Sched, _: Operator, span: Span = "7d", begins: Begin = None, seed: Seed = 1
 ) -> Response:
     start = None if begins is None else _moment(begins)
-    question = Question(_length(span), start, seed, most_runs=MOST_RUNS)
+    question = SimulationRequest(_length(span), start, seed, most_runs=MOST_RUNS)
     runs = list[object]()
     done = await simulate_beside(scheduler, question, lambda run: runs.append(run.to_dict()))
     return respond(answer(200, {**done.head(), "runs": runs, **done.tail()}))

@@ -29,7 +29,7 @@ from wakeful.routing.addresses import CUT_PATHS, OPEN_PATHS, keep_slashes
 from wakeful.routing.problems import ApiError, fault, problem, public_text
 from wakeful.routing.settings import ServerSettings
 from wakeful.surfaces.api.bodies import Bodies, Body, Replay, check_json, read_beginning
-from wakeful.surfaces.api.sending import PIECE, Room, length_of, pieces
+from wakeful.surfaces.api.sending import PIECE, SendBudget, length_of, pieces
 
 log = logging.getLogger("wakeful.access")
 
@@ -90,7 +90,7 @@ class Guard:
         self._names = {*own, Name("localhost", None), *self._given()}
         self._public = self._origin_of_public()
         self._bodies = Bodies(settings, self._clock)
-        self._room = Room()
+        self._room = SendBudget()
 
     def _given(self) -> list[Name]:
         found = [read_name(text) for text in self._settings.allowed_hosts]
@@ -110,7 +110,7 @@ class Guard:
             await self._app(scope, receive, send)
             return
         scope = {**keep_slashes(scope), "state": dict(scope.get("state") or {})}
-        answer = Answer(scope, send, self._room)
+        answer = ResponseWriter(scope, send, self._room)
         began = self._clock.boot()
         try:
             await self._admit(scope, receive, answer)
@@ -127,7 +127,7 @@ class Guard:
             answer.end()
             self._log(scope, answer.status, self._clock.boot() - began)
 
-    async def _admit(self, scope: Scope, receive: Receive, answer: Answer) -> None:
+    async def _admit(self, scope: Scope, receive: Receive, answer: ResponseWriter) -> None:
         headers = Headers(scope=scope)
         self._check_address(scope)
         host = self._check_host(scope, headers)
@@ -163,7 +163,7 @@ class Guard:
         finally:
             body.end()
 
-    async def _take_form(self, scope: Scope, headers: Headers, receive: Receive, answer: Answer) -> None:
+    async def _take_form(self, scope: Scope, headers: Headers, receive: Receive, answer: ResponseWriter) -> None:
         if scope["path"] not in (SIGN_IN, SIGN_OUT):
             await self._check_caller(scope, headers)
         form = await read_beginning(receive, LARGEST_FORM, self._settings.connections.body_s)
@@ -248,13 +248,13 @@ class Guard:
         )
 
 
-class Answer:
+class ResponseWriter:
     """The way out: adds the headers every answer carries, and ends the answer to HEAD where its body would begin.
 
     A long answer is sent in pieces while there is room for it. Whoever makes one must `end` it.
     """
 
-    def __init__(self, scope: Scope, send: Send, room: Room) -> None:
+    def __init__(self, scope: Scope, send: Send, room: SendBudget) -> None:
         self.status: int | None = None
         self._head = scope["method"] == "HEAD"
         self._send = send

@@ -18,7 +18,7 @@ MOST_TOGETHER = 64 * 1024 * 1024
 MOST_UNKNOWN = 16 * 1024 * 1024  # for callers without a token
 
 
-class Room:
+class SendBudget:
     """What is taken by the long answers of a server that are being sent."""
 
     def __init__(self) -> None:

@@ -82,7 +82,7 @@ def add(
         raise WrongUse(f"--if-exists is {', '.join(IF_EXISTS[:-1])} or {IF_EXISTS[-1]}, not {if_exists!r}.")
     make = _new_job(name, definition, ctx.meta["argv"], default_zone(place))
 
-    async def work(scheduler: Scheduler) -> Written:
+    async def work(scheduler: Scheduler) -> SaveResult:
         draft = scheduler.host.draft(await scheduler.read(make), "cli", scheduler.host.job_defaults)
         zone = scheduler.host.default_zone
         done = await scheduler.transact(lambda tx, context: _put(tx, context, draft, if_exists, zone))
@@ -119,7 +119,7 @@ def _new_job(name: str, definition: Definition, argv: list[str] | None, zone: st
     return lambda _: new
 
 
-def _put(tx: Transaction, context: Context, draft: Draft, if_exists: str, zone: str) -> Written:
+def _put(tx: Transaction, context: Context, draft: Draft, if_exists: str, zone: str) -> SaveResult:
     """Store the job; what that did is seen in the same transaction."""
     before = tx.jobs.by_name(draft.name)
     (job_id,) = add_jobs(tx, context, [draft], if_exists, zone)
@@ -129,12 +129,12 @@ def _put(tx: Transaction, context: Context, draft: Draft, if_exists: str, zone: 
     missing = missing_predecessors(tx, [job])
     if before is None:
         note(tx, origin_of(context, rights_here()), "add", after[0])
-        return Written(job, "created", [], missing)
+        return SaveResult(job, "created", [], missing)
     changed = differences(Job(*before, tx.now), job)
     action = "kept" if if_exists == "keep" else "updated" if changed else "unchanged"
     if action == "updated":
         note(tx, origin_of(context, rights_here()), "edit", after[0])
-    return Written(job, action, changed, missing)
+    return SaveResult(job, action, changed, missing)
 
 
 def _note_edit(tx: Transaction, context: Context, job_id: str) -> None:
@@ -212,7 +212,7 @@ def edit(
     if new_key:
         ask_before_final(f"{name} gets a new key, and pings with the old one are rejected.", yes=yes)
 
-    async def work(scheduler: Scheduler) -> Written:
+    async def work(scheduler: Scheduler) -> SaveResult:
         job = await job_named(scheduler, name)
         changes = _changes(job, definition, argv, zone)
         if new_name is not None:
@@ -229,7 +229,7 @@ def edit(
         fields = [*defined, *(["key"] if new_key else [])]
         url, server = await ping_address(scheduler, place, changed), server_of(scheduler)
         undone = overwritten_note(changed) if defined else None
-        return Written(changed, "updated" if fields else "unchanged", fields, missing, server, undone, url)
+        return SaveResult(changed, "updated" if fields else "unchanged", fields, missing, server, undone, url)
 
     _report(change(place, work), place, as_json=as_json)
 
@@ -261,7 +261,7 @@ def _changes(job: Job, definition: Definition, argv: list[str] | None, zone: str
 # -- what was done, in words ------------------------------------------------------------------------------------------
 
 
-class Written(NamedTuple):
+class SaveResult(NamedTuple):
     """What became of a job that was added or edited."""
 
     job: Job
@@ -289,7 +289,7 @@ def differences(before: Job, after: Job) -> list[str]:
     return found
 
 
-def _report(done: Written, place: StoreLocation, *, as_json: bool) -> None:
+def _report(done: SaveResult, place: StoreLocation, *, as_json: bool) -> None:
     job, server = done.job, done.server
     times, warnings = next_times(job, SHOWN), warnings_about(job, done.missing)
     warnings += [done.undone] if done.undone is not None else []
@@ -312,7 +312,7 @@ def _meanwhile(job: Job) -> str:
     return "nothing fires until one does"
 
 
-def _print_schedule(done: Written, times: list[int], zone: tzinfo) -> None:
+def _print_schedule(done: SaveResult, times: list[int], zone: tzinfo) -> None:
     job = done.job
     as_it_was = " as it was" if done.action == "kept" else ""
     say(f"{_DONE[done.action]} {job.name} ({job.id}){as_it_was}")

@@ -12,7 +12,7 @@ from wakeful.console.opening import change, now_ms, read, rights_here, say_undo,
 from wakeful.console.output import say
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
-from wakeful.domains.alerts import Snoozed, snooze
+from wakeful.domains.alerts import SnoozeResult, snooze
 from wakeful.errors import AlertNotFound, JobNotFound
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.actions.recording import origin_of
@@ -164,7 +164,7 @@ def snooze_alerts(
     """
     time = duration("--for", for_)
 
-    def work(tx: Transaction, context: Context) -> Snoozed:
+    def work(tx: Transaction, context: Context) -> SnoozeResult:
         return snooze(tx, refs, time, origin_of(context, rights_here()))
 
     snoozed, action = change(chosen(ctx, db), lambda scheduler: scheduler.transact(work))
@@ -172,7 +172,7 @@ def snooze_alerts(
         print_json([alert.to_dict() for alert in snoozed])
         return
     for alert in snoozed:
-        say(f"Snoozed {alert.id} for {for_}: {alert.message}")
+        say(f"SnoozeResult {alert.id} for {for_}: {alert.message}")
     if not snoozed:
         say(f"No alert is open; none about {', '.join(refs)} is sent for {for_}.")
     say_undo(action)

@@ -26,7 +26,7 @@ from wakeful.surfaces.cli.checking import File, budget_notes, config_named
 if TYPE_CHECKING:
     from wakeful.config.entries import FleetFile
     from wakeful.config.loading import Loaded
-    from wakeful.domains.files.planning import Owned, Plan, Terms, Wanted
+    from wakeful.domains.files.planning import DesiredJob, OwnedJob, Plan, PlanContext
     from wakeful.foresight.adding import Added
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
@@ -176,17 +176,17 @@ def budget_of(loaded: Loaded) -> list[Applicable]:
     return [FileLimits(given_limits(**loaded.config.limits.of_agents(), zone=loaded.jobs.zone), notes)]
 
 
-def _added(tx: Transaction | None, jobs: Plan, file: FleetFile, terms: Terms) -> Added:
+def _added(tx: Transaction | None, jobs: Plan, file: FleetFile, terms: PlanContext) -> Added:
     """What applying the file adds to a day."""
-    from wakeful.foresight.adding import Change, added
+    from wakeful.foresight.adding import JobDelta, added
     from wakeful.kernel.rules.policy import trigger_of
 
-    def stored(one: Owned) -> Change:
-        return Change(-1, one.job.name, one.job.kind, one.job.payload, trigger_of(one.job.trigger), one.job.id)
+    def stored(one: OwnedJob) -> JobDelta:
+        return JobDelta(-1, one.job.name, one.job.kind, one.job.payload, trigger_of(one.job.trigger), one.job.id)
 
-    def coming(one: Wanted, job_id: int | None = None) -> Change:
+    def coming(one: DesiredJob, job_id: int | None = None) -> JobDelta:
         draft = one.draft
-        return Change(1, draft.name, draft.kind, draft.payload, draft.trigger, job_id)
+        return JobDelta(1, draft.name, draft.kind, draft.payload, draft.trigger, job_id)
 
     runs = [coming(one) for one in jobs.create if one.enabled]
     runs += [stored(one) for one in jobs.remove if one.state.enabled]

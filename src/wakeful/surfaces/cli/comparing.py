@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wakeful.console.humanize import count, money
 from wakeful.console.output import say
 from wakeful.console.tables import Column, print_table
-from wakeful.foresight.question import Question
+from wakeful.foresight.question import SimulationRequest
 from wakeful.foresight.simulating import Simulation, simulate
 from wakeful.surfaces.cli.foreseeing import applying, copy_of, setup_of
 
@@ -46,7 +46,8 @@ def compare(place: StoreLocation, loaded: Loaded) -> Comparison:
     """Simulate a week without and with the file, from the same moment."""
     snapshot, setup = copy_of(place), setup_of(place, loaded)
     return Comparison(
-        simulate(snapshot, Question(), setup), simulate(snapshot, Question(), setup, prepare=applying(loaded))
+        simulate(snapshot, SimulationRequest(), setup),
+        simulate(snapshot, SimulationRequest(), setup, prepare=applying(loaded)),
     )
 
 

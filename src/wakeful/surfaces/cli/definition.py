@@ -24,7 +24,7 @@ from wakeful.domains.monitors import MONITOR
 from wakeful.fields import Field, Flag, one_of
 from wakeful.kernel.rules.option_fields import OPTIONS
 from wakeful.kernel.rules.option_reading import DELIVER_ON
-from wakeful.surfaces.cli.typed import NONE, Terms, duration, typed, typed_fields
+from wakeful.surfaces.cli.typed import NONE, ParseContext, duration, typed, typed_fields
 from wakeful.triggers import settled_zone, system_zone, zone_name
 from wakeful.triggers.fields import BESIDE, BY_TYPE, BY_WORD, TIMED, keyword
 from wakeful.triggers.fields import FIELDS as WHEN
@@ -121,7 +121,7 @@ def trigger_data(
         *some, last = (f"--{word}" for word in RHYTHMS)
         raise WrongUse(f"Give a schedule: {', '.join(some)}, --ping or {last}.")
     place = _zone(wanted, old)
-    terms = Terms(now, zone_named(place if place is not None else default), place)
+    terms = ParseContext(now, zone_named(place if place is not None else default), place)
     changes = typed_fields(tuple(BESIDE[name] for name in TIMED), wanted, terms)
     rhythm = _rhythm(given[0], wanted, terms) if given else {}
     companions = typed_fields((BESIDE["on"], BESIDE["anchor"]), wanted, terms)
@@ -162,7 +162,7 @@ def _needs_zone(wanted: Definition, merged: Mapping[str, Any]) -> bool:
     return wanted.get("tz") == NONE and (merged["type"] == "cron" or bool(merged.get("except")))
 
 
-def _rhythm(word: str, wanted: Definition, terms: Terms) -> dict[str, Any]:
+def _rhythm(word: str, wanted: Definition, terms: ParseContext) -> dict[str, Any]:
     rhythm = BY_WORD[word]
     said = typed_fields((rhythm.field,), wanted, terms)[word]
     if isinstance(said, dict):
@@ -213,7 +213,7 @@ def when_data(
 
 def job_options(wanted: Definition, old: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """The given options; None resets one to its default. `old` are the stored ones."""
-    return typed_fields(OPTIONS, wanted, Terms()) | _deliver(wanted, (old or {}).get("deliver") or {})
+    return typed_fields(OPTIONS, wanted, ParseContext()) | _deliver(wanted, (old or {}).get("deliver") or {})
 
 
 def _deliver(wanted: Definition, old: Mapping[str, Any]) -> dict[str, Any]:
@@ -234,7 +234,7 @@ def command_payload(
     read_input: Callable[[], str] = lambda: "",
 ) -> dict[str, Any] | None:
     """The payload of the command, or None if no option about it was given. `--stdin -` is what `read_input` gives."""
-    changes = typed_fields(OF_KINDS[COMMAND], wanted, Terms(here=here, read_input=read_input))
+    changes = typed_fields(OF_KINDS[COMMAND], wanted, ParseContext(here=here, read_input=read_input))
     if argv is not None:
         if not argv:
             raise WrongUse("There is nothing after --: give the command to run.")
@@ -246,7 +246,7 @@ def command_payload(
 
 def request_payload(wanted: Definition, old: Mapping[str, Any] | None = None) -> dict[str, Any] | None:
     """The payload of the request, or None if no option about it was given. `old` is the stored one."""
-    changes = typed_fields(OF_KINDS[HTTP], wanted, Terms())
+    changes = typed_fields(OF_KINDS[HTTP], wanted, ParseContext())
     if "url" in changes:
         changes["guarded"] = None  # the author of an address sets the trust in it
     return _changed(old, changes)
@@ -259,7 +259,7 @@ def own_payload(
     changes: dict[str, Any] = {}
     for field in OF_KINDS[kind]:
         if field.name in wanted:
-            value = typed(field, wanted[field.name], Terms(here=here))
+            value = typed(field, wanted[field.name], ParseContext(here=here))
             changes |= {field.stored or field.name: None} if value is None else field.read(field.name, value)
     payload = _changed(old, changes)
     return finish_of(kind)(payload, here) if old is None and payload is not None else payload

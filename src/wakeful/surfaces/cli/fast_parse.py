@@ -27,7 +27,7 @@ class NotPlain(Exception):
     """These words are for the parser."""
 
 
-class Context:
+class FastContext:
     """What commands ask their context for."""
 
     def __init__(self, db: str | None, argv: list[str] | None) -> None:
@@ -35,7 +35,7 @@ class Context:
         self.meta = {"argv": argv}
 
 
-class Call(NamedTuple):
+class ParsedCommand(NamedTuple):
     """A command with its arguments."""
 
     function: Callable[..., Any]
@@ -50,7 +50,7 @@ class Call(NamedTuple):
         return 0
 
 
-def read_plainly(argv: Sequence[str], modules: Mapping[str, str]) -> Call | None:
+def read_plainly(argv: Sequence[str], modules: Mapping[str, str]) -> ParsedCommand | None:
     """The command these words mean, found in the module that `modules` names; None where the parser must read them."""
     try:
         return _read(argv, modules)
@@ -58,7 +58,7 @@ def read_plainly(argv: Sequence[str], modules: Mapping[str, str]) -> Call | None
         return None
 
 
-def _read(argv: Sequence[str], modules: Mapping[str, str]) -> Call:
+def _read(argv: Sequence[str], modules: Mapping[str, str]) -> ParsedCommand:
     words = iter(argv)
     name, db = next(words, ""), None
     if name == "--db":
@@ -75,10 +75,10 @@ def _read(argv: Sequence[str], modules: Mapping[str, str]) -> Call:
             raise NotPlain
         cut = rest.index("--")
         rest, given = rest[:cut], rest[cut + 1 :]
-    return Call(command.callback, _values(command.callback, rest, Context(db, given)))
+    return ParsedCommand(command.callback, _values(command.callback, rest, FastContext(db, given)))
 
 
-def _values(function: Callable[..., Any], words: Sequence[str], context: Context) -> dict[str, Any]:
+def _values(function: Callable[..., Any], words: Sequence[str], context: FastContext) -> dict[str, Any]:
     hints = get_type_hints(function, include_extras=True)
     values: dict[str, Any] = {}
     options: dict[str, tuple[str, Any, OptionInfo]] = {}

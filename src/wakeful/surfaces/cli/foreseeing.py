@@ -102,14 +102,14 @@ def simulate(
     Works on a copy in memory: no program, request or message leaves it. With --config, the file is applied to the copy
     first. Runs take as long as they usually do, or 1 second.
     """
-    from wakeful.foresight.question import Question, read_assumed, read_failing
+    from wakeful.foresight.question import SimulationRequest, read_assumed, read_failing
     from wakeful.foresight.simulating import head, span_of
     from wakeful.foresight.simulating import simulate as run_simulation
 
     place, loaded = _place(ctx, config, db)
     setup, zone = setup_of(place, loaded), shown_zone(place)
     start = None if begins is None else to_ms(read_when(begins, now=now(), zone=zone, option="--from"))
-    question = Question(
+    question = SimulationRequest(
         read_span(span),
         start,
         seed,

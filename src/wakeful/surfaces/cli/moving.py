@@ -21,7 +21,7 @@ from wakeful.triggers import system_zone
 from wakeful.triggers.durations import interval_ms
 
 if TYPE_CHECKING:
-    from wakeful.moving.checking import Batch, Checked, Terms
+    from wakeful.moving.checking import Batch, Checked, ImportContext
 
 CHANGES = 5  # as of `plan`
 _MARKS = {"maps": "+", "differs": "~", "refused": "!"}
@@ -122,10 +122,10 @@ def _into_file(name: str, path: Path, file: Path) -> Batch:
     return batch
 
 
-def _terms(folder: Path, zone: str) -> Terms:
-    from wakeful.moving.checking import Terms
+def _terms(folder: Path, zone: str) -> ImportContext:
+    from wakeful.moving.checking import ImportContext
 
-    return Terms(folder, zone, system_zone(), now_ms())
+    return ImportContext(folder, zone, system_zone(), now_ms())
 
 
 @app.command("export", rich_help_panel=SERVER)

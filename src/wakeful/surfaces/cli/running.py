@@ -15,7 +15,7 @@ from wakeful.console.failures import WrongUse, say_aside, say_error, say_note
 from wakeful.console.finding import OPEN, Ref, job_named, offered_by_id, run_meant
 from wakeful.console.following import POLL_S, WELL, refuse_later, say_begun, until_done
 from wakeful.console.opening import change, now_ms, rights_here, server_of
-from wakeful.console.output import Output, say, say_text
+from wakeful.console.output import PrintedOutput, say, say_text
 from wakeful.console.running_here import run_in_this_process, runs_here
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Json, print_facts, print_json
@@ -106,7 +106,7 @@ async def _report(scheduler: Scheduler, run: Run, *, as_json: bool, waited: bool
     if as_json:
         print_json(run.to_dict())
     elif (reply := _reply(run)) is not None:
-        Output().put(reply)
+        PrintedOutput().put(reply)
     else:
         _print_output(run, scheduler.log_path(run.id))
     if run.outcome in WELL:
@@ -187,7 +187,7 @@ def _log_data(run: Run, left_behind: Path) -> dict[str, Any]:
 async def _follow(scheduler: Scheduler, run: Run, *, follow: bool) -> None:
     """Copy the live log as it grows. Once opened it can be read to its end, even when it is removed with the run."""
     file: IO[bytes] | None = None
-    output = Output()
+    output = PrintedOutput()
     try:
         while True:
             latest = await scheduler.get_run(run.id)
@@ -241,12 +241,12 @@ def _print_output(run: Run, left_behind: Path | None) -> bool:
         file = _opened(left_behind)
     if file is not None:
         with file:
-            output = Output()
+            output = PrintedOutput()
             output.copy(file)
             output.end()
             return file.tell() > 0
     if text:
-        Output().put(text)
+        PrintedOutput().put(text)
     return bool(text)
 
 

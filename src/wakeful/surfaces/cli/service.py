@@ -113,7 +113,7 @@ def _installed(system: bool) -> Path:  # noqa: FBT001 - as above
     return file
 
 
-def _own_service(ctx: typer.Context, config: Path | None, db: str | None) -> units.Service:
+def _own_service(ctx: typer.Context, config: Path | None, db: str | None) -> units.ServiceUnit:
     """A server for this user: with the configuration of this directory, on the store that commands here use."""
     file = config if config is not None else nearest_config(Path.cwd())
     folder = file.resolve().parent if file is not None else Path.home()
@@ -123,11 +123,11 @@ def _own_service(ctx: typer.Context, config: Path | None, db: str | None) -> uni
         raise WrongUse(f"A service reads wakeful.yaml in its folder: call {file} so.")
     if not f"{folder}{place.url}".isprintable():
         raise WrongUse("A service cannot be in a folder whose name has a line break or the like.")
-    return units.Service(program, folder, place.url)
+    return units.ServiceUnit(program, folder, place.url)
 
 
-def _system_service(user: str) -> units.Service:
-    return units.Service(units.program(), units.STATE, str(units.STATE / "wakeful.db"), system=True, user=user)
+def _system_service(user: str) -> units.ServiceUnit:
+    return units.ServiceUnit(units.program(), units.STATE, str(units.STATE / "wakeful.db"), system=True, user=user)
 
 
 def _begin(file: Path, *, system: bool) -> bool:
@@ -156,24 +156,24 @@ def _systemctl(*words: str, system: bool) -> list[str]:
     return ["systemctl", *([] if system else ["--user"]), *words]
 
 
-class Said(NamedTuple):
+class SupervisorReply(NamedTuple):
     """What a supervisor answered."""
 
     ok: bool
     text: str
 
 
-def _call(command: list[str]) -> Said:
+def _call(command: list[str]) -> SupervisorReply:
     """Ask the supervisor."""
     try:
         done = run_to_end(command, env=clean_environment(PASSED), seconds=PATIENCE_S)
     except (OSError, TookTooLong) as error:
-        return Said(ok=False, text=f"{' '.join(command)} cannot be run: {error}")
+        return SupervisorReply(ok=False, text=f"{' '.join(command)} cannot be run: {error}")
     said = [part.decode("utf-8", "replace").strip() for part in (done.output, done.errors)]
-    return Said(done.exit_code == 0, "\n".join(filter(None, said)))
+    return SupervisorReply(done.exit_code == 0, "\n".join(filter(None, said)))
 
 
-def _show(*answers: Said) -> None:
+def _show(*answers: SupervisorReply) -> None:
     for said in answers:
         if said.text:
             say_text(said.text, error=not said.ok)

@@ -50,7 +50,7 @@ SystemCallErrorNumber=EPERM
 _SPECIAL = re.compile(r"""[\s"'\\]""")
 
 
-class Service(NamedTuple):
+class ServiceUnit(NamedTuple):
     """A server to be run by the system's supervisor."""
 
     program: tuple[str, ...]
@@ -67,7 +67,7 @@ def program() -> tuple[str, ...]:
     return (found,) if found is not None else (sys.executable, "-m", "wakeful.cli")
 
 
-def systemd_unit(service: Service) -> str:
+def systemd_unit(service: ServiceUnit) -> str:
     """The unit of a server."""
     command = " ".join(_word(word) for word in (*service.program, "serve"))
     environment = f"Environment={_word(f'WAKEFUL_DB={service.store}')}\n" if service.store is not None else ""
@@ -98,7 +98,7 @@ def _word(text: str) -> str:
     return f'"{quoted}"'
 
 
-def launchd_plist(service: Service) -> str:
+def launchd_plist(service: ServiceUnit) -> str:
     """The property list of a server."""
     about: dict[str, object] = {
         "Label": LABEL,
@@ -133,7 +133,7 @@ def place(*, system: bool) -> Path:
     return folder / f"{NAME}.service"
 
 
-def written(service: Service) -> str:
+def written(service: ServiceUnit) -> str:
     """The file for this machine."""
     return launchd_plist(service) if is_mac() else systemd_unit(service)
 

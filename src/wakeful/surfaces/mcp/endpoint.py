@@ -21,7 +21,7 @@ MISSING = "MCP needs the package mcp on the server: pip install 'wakeful[mcp]'."
 router = APIRouter(include_in_schema=False)
 
 
-class Talk(Response):
+class SdkResponse(Response):
     """An answer that the SDK writes."""
 
     def __init__(self) -> None:
@@ -42,7 +42,7 @@ async def post(_: Anyone) -> Response:
         _server()
     except ImportError:
         return problem(501, "not_installed", MISSING)
-    return Talk()
+    return SdkResponse()
 
 
 @router.get(PATH)

@@ -9,7 +9,7 @@ from wakeful.surfaces.mcp.arguments import Schema
 from wakeful.surfaces.mcp.tool_context import Answer, Given, ToolContext
 
 
-class Tool(NamedTuple):
+class McpTool(NamedTuple):
     """One tool. The hints are true: whether it only reads, destroys something, and may be repeated without effect."""
 
     name: str

@@ -11,26 +11,26 @@ from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.views.history import lately
 from wakeful.store.interface import Transaction
 from wakeful.surfaces.web.drawings.bars import meter, sparkline
-from wakeful.surfaces.web.marks import Look, look_of_run
-from wakeful.surfaces.web.pages import Asked, Page, Region
+from wakeful.surfaces.web.marks import StatusMark, look_of_run
+from wakeful.surfaces.web.pages import PageRequest, Region, WebPage
 
 BEATS = 48  # so many are drawn
 LOOKS = {
-    "running": Look("active", "run", "running"),
-    "idle": Look("idle", "", "idle"),
-    "paused": Look("paused", "", "paused"),
-    "disabled": Look("disabled", "bad", "off"),
-    "waiting": Look("waiting", "wait", "waits for you"),
+    "running": StatusMark("active", "run", "running"),
+    "idle": StatusMark("idle", "", "idle"),
+    "paused": StatusMark("paused", "", "paused"),
+    "disabled": StatusMark("disabled", "bad", "off"),
+    "waiting": StatusMark("waiting", "wait", "waits for you"),
 }
 
 
-def look_of(agent: dict[str, Any]) -> Look:
+def look_of(agent: dict[str, Any]) -> StatusMark:
     if agent["paused"]:
         return LOOKS["paused"]
     if agent["over_budget"]:
-        return Look("skipped", "wait", "over budget")
+        return StatusMark("skipped", "wait", "over budget")
     if agent["rate_limited"]:
-        return Look("deferred", "wait", "rate limited")
+        return StatusMark("deferred", "wait", "rate limited")
     return LOOKS.get(agent["status"], LOOKS["idle"])
 
 
@@ -50,18 +50,18 @@ def spent(agent: dict[str, Any]) -> list[tuple[str, str, Any]]:
     return found
 
 
-async def listed(asked: Asked) -> dict[str, Any]:
+async def listed(asked: PageRequest) -> dict[str, Any]:
     agents = await asked.scheduler.agents.list()
     return {"agents": [(agent, look_of(agent), spent(agent)) for agent in agents]}
 
 
-page = Page(
+page = WebPage(
     "agents", "/agents", lambda _: "Agents", (Region("agents", ("run", "job", "heartbeat"), listed),),
     lambda _: "wakeful agent list",
 )  # fmt: skip
 
 
-async def one(asked: Asked) -> dict[str, Any]:
+async def one(asked: PageRequest) -> dict[str, Any]:
     agent = await asked.scheduler.agents.get(asked.path["name"])
     jobs = [*agent["schedules"], *([agent["heartbeat"]] if agent["heartbeat"] else [])]
 
@@ -87,7 +87,7 @@ async def one(asked: Asked) -> dict[str, Any]:
     }
 
 
-agent_page = Page(
+agent_page = WebPage(
     "agent", "/agents/{name}", lambda asked: asked.path["name"],
     (Region("agent", ("run", "job", "heartbeat"), one),),
     lambda asked: f"wakeful agent show {shlex.quote(asked.path['name'])}", tab="agents",

@@ -5,32 +5,32 @@ from __future__ import annotations
 from typing import Any
 from urllib.parse import urlencode
 
-from wakeful.domains.delivery.tables import Wanted
+from wakeful.domains.delivery.tables import DeliveryFilter
 from wakeful.domains.delivery.views import delivery_number, get_delivery, list_connectors, list_deliveries
-from wakeful.surfaces.web.marks import Look
-from wakeful.surfaces.web.pages import Asked, Page, Region, command
+from wakeful.surfaces.web.marks import StatusMark
+from wakeful.surfaces.web.pages import PageRequest, Region, WebPage, command
 
 SHOWN = 50
 LOOKS = {
-    "pending": Look("queued", "", "waits"),
-    "sending": Look("active", "run", "sending"),
-    "held": Look("deferred", "", "held"),
-    "sent": Look("ok", "ok", "sent"),
-    "failed": Look("error", "bad", "failed"),
-    "expired": Look("skipped", "", "expired"),
-    "cancelled": Look("cancelled", "", "cancelled"),
-    "unknown": Look("unknown", "wait", "unknown"),
+    "pending": StatusMark("queued", "", "waits"),
+    "sending": StatusMark("active", "run", "sending"),
+    "held": StatusMark("deferred", "", "held"),
+    "sent": StatusMark("ok", "ok", "sent"),
+    "failed": StatusMark("error", "bad", "failed"),
+    "expired": StatusMark("skipped", "", "expired"),
+    "cancelled": StatusMark("cancelled", "", "cancelled"),
+    "unknown": StatusMark("unknown", "wait", "unknown"),
 }
 
 
-def look_of(delivery: dict[str, Any]) -> Look:
-    return LOOKS.get(delivery["status"], Look("unknown", "", delivery["status"]))
+def look_of(delivery: dict[str, Any]) -> StatusMark:
+    return LOOKS.get(delivery["status"], StatusMark("unknown", "", delivery["status"]))
 
 
-async def listed(asked: Asked) -> dict[str, Any]:
+async def listed(asked: PageRequest) -> dict[str, Any]:
     query = asked.query
     before = delivery_number(query["cursor"]) if query.get("cursor") else None
-    wanted = Wanted(query.get("status") or None, query.get("connector") or None, before=before, limit=SHOWN + 1)
+    wanted = DeliveryFilter(query.get("status") or None, query.get("connector") or None, before=before, limit=SHOWN + 1)
     found = await asked.scheduler.read(lambda tx: list_deliveries(tx, wanted))
     kept = {key: value for key, value in query.items() if key != "cursor" and value}
     more = f"/deliveries?{urlencode({**kept, 'cursor': found[SHOWN - 1]['id']})}" if len(found) > SHOWN else None
@@ -45,19 +45,19 @@ async def listed(asked: Asked) -> dict[str, Any]:
     }
 
 
-page = Page(
+page = WebPage(
     "deliveries", "/deliveries", lambda _: "Deliveries", (Region("deliveries", ("delivery",), listed),),
     lambda asked: command("delivery list", asked.query, {"status": "--status", "connector": "--connector"}),
 )  # fmt: skip
 
 
-async def one(asked: Asked) -> dict[str, Any]:
+async def one(asked: PageRequest) -> dict[str, Any]:
     number = delivery_number(asked.path["id"])
     found = await asked.scheduler.read(lambda tx: get_delivery(tx, number))
     return {"delivery": found, "look": look_of(found)}
 
 
-delivery_page = Page(
+delivery_page = WebPage(
     "delivery", "/deliveries/{id}", lambda asked: asked.path["id"], (Region("delivery", ("delivery",), one),),
     lambda asked: f"wakeful show {asked.path['id']}", tab="deliveries",
 )  # fmt: skip

@@ -13,7 +13,7 @@ from wakeful.kernel.views.history import lately
 from wakeful.kernel.views.scheduled_ahead import look_ahead
 from wakeful.routing.rendering import job_shape
 from wakeful.store.interface import Transaction
-from wakeful.surfaces.web.pages import Asked, Page, Region
+from wakeful.surfaces.web.pages import PageRequest, Region, WebPage
 from wakeful.triggers import Trigger
 from wakeful.triggers.sentences import when
 
@@ -23,7 +23,7 @@ LONGEST_WORDS = 1_000
 TIMED = ("cron", "every", "interval", "once")
 
 
-async def the_job(asked: Asked) -> Job | None:
+async def the_job(asked: PageRequest) -> Job | None:
     """The job that is edited; None for a new one."""
     name = asked.path.get("name")
     return await asked.scheduler.server_side.get_job(name, asked.rights) if name is not None else None
@@ -38,7 +38,7 @@ def as_text(value: Any) -> str:
     return value if isinstance(value, str) else "" if value is None else json.dumps(value)
 
 
-async def form(asked: Asked) -> dict[str, Any]:
+async def form(asked: PageRequest) -> dict[str, Any]:
     """What stands in the form."""
     job = await the_job(asked)
     if job is not None and not asked.may_write(job.kind):
@@ -61,7 +61,14 @@ async def form(asked: Asked) -> dict[str, Any]:
         "helps": helps(),
         "examples": OPTIONS,
         "managed": job.source if job.source == "file" else None,
+        "twin": f"wakeful edit {shlex.quote(job.name)} {flags_of(job)}",
     }
+
+
+def flags_of(job: Job) -> str:
+    """What is given to `wakeful edit` to leave the job as it is; the script writes there what was changed."""
+    words = written(job)
+    return f"--when {shlex.quote(words)}" if words else "--timeout 45m"
 
 
 def helps() -> dict[str, str]:
@@ -78,7 +85,7 @@ def payload_text(kind: str, payload: Any) -> str:
     return "" if payload is None else json.dumps(payload, ensure_ascii=False, indent=1)
 
 
-async def preview(asked: Asked) -> dict[str, Any]:
+async def preview(asked: PageRequest) -> dict[str, Any]:
     """When it would start next as the schedule is typed now, and what to know about it."""
     job = await the_job(asked)
     words = asked.query.get("when", written(job) if job is not None else "every day at 09:00")[:LONGEST_WORDS].strip()
@@ -100,22 +107,22 @@ async def preview(asked: Asked) -> dict[str, Any]:
     return {**nothing, "ahead": ahead, "data": json.dumps(ahead.trigger), "zone": zone}
 
 
-def _ahead(tx: Transaction, trigger: Trigger, job: Job | None, asked: Asked) -> Any:
+def _ahead(tx: Transaction, trigger: Trigger, job: Job | None, asked: PageRequest) -> Any:
     last = lately(tx, [job.id])[job.id] if job is not None else None
     return look_ahead(tx, trigger, asked.scheduler.host.default_zone, last)
 
 
-page = Page(
+page = WebPage(
     "edit",
     "/jobs/{name:path}/edit",
     lambda asked: f"Edit {asked.path['name']}",
     (Region("preview", (), preview),),
-    lambda asked: f'wakeful edit {shlex.quote(asked.path["name"])} --when "every day at 09:00"',
+    lambda asked: f"wakeful edit {shlex.quote(asked.path['name'])} --help",
     tab="jobs",
     facts=form,
     role="operator",
 )
-new_page = Page(
+new_page = WebPage(
     "new",
     "/jobs/new",
     lambda _: "New job",

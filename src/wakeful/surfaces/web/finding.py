@@ -11,7 +11,7 @@ from wakeful.kernel.model.run import Run, run_views
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import JobFilter
 from wakeful.surfaces.web.marks import look_of_job, look_of_run
-from wakeful.surfaces.web.pages import Asked, Page, Region
+from wakeful.surfaces.web.pages import PageRequest, Region, WebPage
 
 SHOWN = 8
 PLACES = {
@@ -30,7 +30,7 @@ PLACES = {
 }
 
 
-async def found(asked: Asked) -> dict[str, Any]:
+async def found(asked: PageRequest) -> dict[str, Any]:
     """What has the text in its name, or is the run of that id."""
     text = asked.query.get("q", "").strip()[:200]
     if not text or not text.isprintable():
@@ -56,4 +56,4 @@ async def found(asked: Asked) -> dict[str, Any]:
     }
 
 
-page = Page("find", "/find", lambda _: "Find", (Region("found", (), found),), lambda _: "wakeful list --match NAME")
+page = WebPage("find", "/find", lambda _: "Find", (Region("found", (), found),), lambda _: "wakeful list --match NAME")

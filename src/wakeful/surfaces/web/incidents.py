@@ -10,8 +10,8 @@ from wakeful.kernel.model.job import job_views
 from wakeful.kernel.views.records import Alert, alert_views
 from wakeful.store.interface import Transaction
 from wakeful.store.listing import JobFilter
-from wakeful.surfaces.web.marks import Look
-from wakeful.surfaces.web.pages import Asked, Page, Region
+from wakeful.surfaces.web.marks import StatusMark
+from wakeful.surfaces.web.pages import PageRequest, Region, WebPage
 from wakeful.surfaces.web.rendering import part
 
 SHOWN = 50
@@ -24,15 +24,15 @@ PLACES = {
     **dict.fromkeys(("dead_node", "no_handler", "no_node", "stalled", "not_listening"), "/nodes"),
 }
 MONITORS = {
-    "new": Look("idle", "", "new"),
-    "up": Look("ok", "ok", "up"),
-    "late": Look("missing", "wait", "late"),
-    "down": Look("missing", "bad", "down"),
-    "paused": Look("paused", "", "paused"),
+    "new": StatusMark("idle", "", "new"),
+    "up": StatusMark("ok", "ok", "up"),
+    "late": StatusMark("missing", "wait", "late"),
+    "down": StatusMark("missing", "bad", "down"),
+    "paused": StatusMark("paused", "", "paused"),
 }
 
 
-async def alerts(asked: Asked) -> dict[str, Any]:
+async def alerts(asked: PageRequest) -> dict[str, Any]:
     everything, before = asked.query.get("all") == "1", ids.alert_number(asked.query.get("cursor", ""))
 
     def work(tx: Transaction) -> list[Alert]:
@@ -70,13 +70,13 @@ def question_of(alert: Alert) -> str | None:
     return ids.run_text(int(number)) if asks else None
 
 
-alerts_page = Page(
+alerts_page = WebPage(
     "alerts", "/alerts", lambda _: "Alerts", (Region("alerts", ("alert",), alerts),),
     lambda asked: "wakeful alert list --all" if asked.query.get("all") == "1" else "wakeful alert list",
 )  # fmt: skip
 
 
-async def monitors(asked: Asked) -> dict[str, Any]:
+async def monitors(asked: PageRequest) -> dict[str, Any]:
     wanted = JobFilter(kind="monitor", after=asked.query.get("cursor") or None, limit=SHOWN + 1)
     jobs = await asked.scheduler.read(lambda tx: job_views(tx, tx.jobs.matching(wanted)))
     shown = [(job, job.monitor, MONITORS[job.monitor["state"]]) for job in jobs[:SHOWN] if job.monitor is not None]
@@ -84,7 +84,7 @@ async def monitors(asked: Asked) -> dict[str, Any]:
     return {"monitors": shown, "more": more}
 
 
-monitors_page = Page(
+monitors_page = WebPage(
     "monitors", "/monitors", lambda _: "Monitors", (Region("monitors", ("run", "job", "alert"), monitors),),
     lambda _: "wakeful list --kind monitor",
 )  # fmt: skip

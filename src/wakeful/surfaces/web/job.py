@@ -20,7 +20,7 @@ from wakeful.store.stretches import Span, Stretch
 from wakeful.surfaces.web.drawings.bars import durations, ledger_bar
 from wakeful.surfaces.web.marks import look_of_job, look_of_run
 from wakeful.surfaces.web.more import about
-from wakeful.surfaces.web.pages import Asked, Page, Region
+from wakeful.surfaces.web.pages import PageRequest, Region, WebPage
 from wakeful.surfaces.web.rendering import because
 from wakeful.surfaces.web.runs import late, took
 from wakeful.triggers.moments import read_moment, to_ms
@@ -40,15 +40,15 @@ PARTS = (
 )
 
 
-def name_of(asked: Asked) -> str:
+def name_of(asked: PageRequest) -> str:
     return asked.path["name"]
 
 
-async def the_job(asked: Asked) -> Any:
+async def the_job(asked: PageRequest) -> Any:
     return await asked.scheduler.server_side.get_job(name_of(asked), asked.rights)
 
 
-async def head(asked: Asked) -> dict[str, Any]:
+async def head(asked: PageRequest) -> dict[str, Any]:
     """What it is, and when it comes next."""
     job = await the_job(asked)
     number = ids.number_of("run", job.current_run) if job.current_run is not None else None
@@ -57,13 +57,13 @@ async def head(asked: Asked) -> dict[str, Any]:
     return {"job": job, "look": look_of_job(job), "may_write": asked.may_write(job.kind), "asks": asks}
 
 
-async def why(asked: Asked) -> dict[str, Any]:
+async def why(asked: PageRequest) -> dict[str, Any]:
     """Why it is where it is."""
     found = await asked.scheduler.server_side.explain(name_of(asked), asked.rights)
     return {"sentences": found.sentences}
 
 
-async def slots(asked: Asked) -> dict[str, Any]:
+async def slots(asked: PageRequest) -> dict[str, Any]:
     """What became of every slot, in figures."""
     job = await the_job(asked)
     span = asked.query.get("span", "7d")
@@ -92,7 +92,7 @@ async def slots(asked: Asked) -> dict[str, Any]:
     }
 
 
-async def lasted(asked: Asked) -> dict[str, Any]:
+async def lasted(asked: PageRequest) -> dict[str, Any]:
     """How long the last runs took."""
     job = await the_job(asked)
     runs = await _runs(asked, job.id, DURATIONS_SHOWN)
@@ -117,7 +117,7 @@ def _edits(tx: Transaction, job: Job) -> list[tuple[int, str]]:
     return sorted(found.items())
 
 
-async def _runs(asked: Asked, job_id: str, limit: int) -> list[Run]:
+async def _runs(asked: PageRequest, job_id: str, limit: int) -> list[Run]:
     return await asked.scheduler.server_side.list_runs(RunFilter(limit=limit), asked.rights, job=job_id)
 
 
@@ -141,20 +141,20 @@ def grouped(runs: Sequence[Run]) -> list[Trouble]:
     return sorted(found, key=lambda trouble: -trouble.times)[:6]
 
 
-async def errors(asked: Asked) -> dict[str, Any]:
+async def errors(asked: PageRequest) -> dict[str, Any]:
     """What went wrong, grouped."""
     job = await the_job(asked)
     runs = await _runs(asked, job.id, ERRORS_READ)
     return {"troubles": [(one, look_of_run(one.run)) for one in grouped(runs)], "read": len(runs)}
 
 
-async def ahead(asked: Asked) -> dict[str, Any]:
+async def ahead(asked: PageRequest) -> dict[str, Any]:
     """When it starts next."""
     job = await the_job(asked)
     return {"times_ahead": job.upcoming(NEXT_SHOWN), "own_zone": job.trigger.own_zone}
 
 
-async def definition(asked: Asked) -> dict[str, Any]:
+async def definition(asked: PageRequest) -> dict[str, Any]:
     """What it is, as it was written."""
     job = await the_job(asked)
     shown = job_shape(job, asked.caller, asked.scheduler.host.default_zone)
@@ -178,7 +178,7 @@ def as_line(name: str, value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-async def actions(asked: Asked) -> dict[str, Any]:
+async def actions(asked: PageRequest) -> dict[str, Any]:
     """Who did what to it."""
     job = await the_job(asked)
     number = ids.number_of("job", job.id) or 0
@@ -188,7 +188,7 @@ async def actions(asked: Asked) -> dict[str, Any]:
     return {"actions": found, "about": await asked.scheduler.read(lambda tx: about(tx, found))}
 
 
-async def history(asked: Asked) -> dict[str, Any]:
+async def history(asked: PageRequest) -> dict[str, Any]:
     """Its runs, the newest first."""
     job = await the_job(asked)
     runs = await _runs(asked, job.id, RUNS_SHOWN)
@@ -201,7 +201,7 @@ async def history(asked: Asked) -> dict[str, Any]:
     return {"items": [item for _, item in items[: RUNS_SHOWN + PASSED_SHOWN]], "job": job}
 
 
-class Pass(NamedTuple):
+class SkippedSlots(NamedTuple):
     """Slots in a row that did not run, for one reason."""
 
     first: int
@@ -211,14 +211,14 @@ class Pass(NamedTuple):
     why: str
 
 
-def pass_of(stretch: Stretch) -> Pass:
+def pass_of(stretch: Stretch) -> SkippedSlots:
     fate = fate_of(stretch.fate)
     words = {"merged": "another run covers it", "missing": "nothing could run, and it was not caught up"}
     why = words.get(fate.what) or because(fate.why)
-    return Pass(stretch.first_slot, stretch.last_slot, stretch.slots, fate.what.replace("_", " "), why)
+    return SkippedSlots(stretch.first_slot, stretch.last_slot, stretch.slots, fate.what.replace("_", " "), why)
 
 
-page = Page(
+page = WebPage(
     "job",
     "/jobs/{name:path}",
     lambda asked: asked.path["name"],
@@ -238,14 +238,14 @@ page = Page(
 )
 
 
-async def slot(asked: Asked) -> dict[str, Any]:
+async def slot(asked: PageRequest) -> dict[str, Any]:
     """What became of one moment."""
     at = read_moment(asked.path["time"], "slot")
     found = await asked.scheduler.server_side.get_slot(name_of(asked), at, asked.rights)
     return {"slot": found, "runs": [(run, look_of_run(run), took(run), late(run)) for run in found.runs]}
 
 
-slot_page = Page(
+slot_page = WebPage(
     "slot",
     "/jobs/{name:path}/slots/{time}",
     lambda asked: f"{asked.path['name']} {asked.path['time']}",

@@ -17,7 +17,7 @@ from wakeful.store.records import JobDef, JobState
 from wakeful.store.runs import RunFilter
 from wakeful.surfaces.web.drawings.bars import sparkline
 from wakeful.surfaces.web.marks import look_of_job
-from wakeful.surfaces.web.pages import Asked, Page, Region, command
+from wakeful.surfaces.web.pages import PageRequest, Region, WebPage, command
 from wakeful.surfaces.web.remembering import Remembered
 
 SHOWN = 50
@@ -38,7 +38,7 @@ COUNTS: Remembered[int] = Remembered()
 NEEDS_FIRST = ("waiting", "disabled", "running")
 
 
-def wanted(asked: Asked) -> JobFilter:
+def wanted(asked: PageRequest) -> JobFilter:
     """The filters of the address."""
     query = asked.query
     return JobFilter(
@@ -120,11 +120,11 @@ def chosen(filters: JobFilter) -> str:
     return json.dumps({"filter": kept} if kept else {"all": True})
 
 
-async def _count(asked: Asked, filters: JobFilter) -> int:
+async def _count(asked: PageRequest, filters: JobFilter) -> int:
     return await asked.scheduler.read(lambda tx: tx.jobs.count_up_to(filters, COUNTED + 1))
 
 
-async def rows(asked: Asked) -> dict[str, Any]:
+async def rows(asked: PageRequest) -> dict[str, Any]:
     """The table."""
     filters, order = wanted(asked), asked.query.get("order", "")
 
@@ -167,7 +167,7 @@ async def rows(asked: Asked) -> dict[str, Any]:
     }
 
 
-page = Page(
+page = WebPage(
     "jobs",
     "/jobs",
     lambda _: "Jobs",

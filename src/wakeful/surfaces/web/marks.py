@@ -7,7 +7,7 @@ from typing import NamedTuple
 from wakeful.kernel.model.job import Job, Run
 
 
-class Look(NamedTuple):
+class StatusMark(NamedTuple):
     """A shape, its tone, and the word beside it."""
 
     shape: str
@@ -17,32 +17,32 @@ class Look(NamedTuple):
 
 LONGEST_SAID = 2_000
 OUTCOMES = {
-    "success": Look("ok", "ok", "success"),
-    "noop": Look("noop", "", "nothing to do"),
-    "skipped": Look("skipped", "", "skipped"),
-    "deferred": Look("deferred", "", "deferred"),
-    "cancelled": Look("cancelled", "", "cancelled"),
-    "unknown": Look("unknown", "wait", "unknown"),
-    "error": Look("error", "bad", "error"),
-    "timeout": Look("timeout", "bad", "timeout"),
-    "crashed": Look("crashed", "crash", "crashed"),
+    "success": StatusMark("ok", "ok", "success"),
+    "noop": StatusMark("noop", "", "nothing to do"),
+    "skipped": StatusMark("skipped", "", "skipped"),
+    "deferred": StatusMark("deferred", "", "deferred"),
+    "cancelled": StatusMark("cancelled", "", "cancelled"),
+    "unknown": StatusMark("unknown", "wait", "unknown"),
+    "error": StatusMark("error", "bad", "error"),
+    "timeout": StatusMark("timeout", "bad", "timeout"),
+    "crashed": StatusMark("crashed", "crash", "crashed"),
 }
 OPEN = {
-    "active": Look("active", "run", "running"),
-    "waiting": Look("waiting", "wait", "waiting"),
-    "queued": Look("queued", "", "queued"),
+    "active": StatusMark("active", "run", "running"),
+    "waiting": StatusMark("waiting", "wait", "waiting"),
+    "queued": StatusMark("queued", "", "queued"),
 }
 JOBS = {
-    "idle": Look("idle", "", "idle"),
-    "running": Look("active", "run", "running"),
-    "waiting": Look("waiting", "wait", "waits for you"),
-    "paused": Look("paused", "", "paused"),
-    "done": Look("ok", "ok", "done"),
-    "disabled": Look("disabled", "bad", "off"),
+    "idle": StatusMark("idle", "", "idle"),
+    "running": StatusMark("active", "run", "running"),
+    "waiting": StatusMark("waiting", "wait", "waits for you"),
+    "paused": StatusMark("paused", "", "paused"),
+    "done": StatusMark("ok", "ok", "done"),
+    "disabled": StatusMark("disabled", "bad", "off"),
 }
 
 
-def look_of_run(run: Run) -> Look:
+def look_of_run(run: Run) -> StatusMark:
     if run.outcome is not None:
         return OUTCOMES[run.outcome]
     return OPEN.get(run.status, OPEN["queued"])
@@ -59,13 +59,13 @@ def said(run: Run) -> str:
     return "" if not lines else lines[-1] if run.kind == "command" else " ".join(lines)
 
 
-def look_of_job(job: Job) -> Look:
+def look_of_job(job: Job) -> StatusMark:
     look = JOBS[job.status]
     if job.status == "disabled" and job.consecutive_errors:
         errors = job.consecutive_errors
         return look._replace(word=f"off, {errors} {'error' if errors == 1 else 'errors'}")
     if job.status == "idle" and job.waiting_for is not None:
-        return Look("queued", "", f"waits for {job.waiting_for}")
+        return StatusMark("queued", "", f"waits for {job.waiting_for}")
     if job.status == "idle" and job.consecutive_errors:
-        return Look("error", "bad", "failed last")
+        return StatusMark("error", "bad", "failed last")
     return look

@@ -8,12 +8,12 @@ from typing import Any
 from wakeful import ids
 from wakeful.kernel.views.actions import Action
 from wakeful.store.interface import Transaction
-from wakeful.surfaces.web.pages import Asked, Page, Region
+from wakeful.surfaces.web.pages import PageRequest, Region, WebPage
 
 SHOWN = 20
 
 
-async def actions(asked: Asked) -> dict[str, Any]:
+async def actions(asked: PageRequest) -> dict[str, Any]:
     """What people and programs did last, and what of it can be undone."""
     found = await asked.scheduler.server_side.list_actions(None, SHOWN)
     return {"actions": found, "about": await asked.scheduler.read(lambda tx: about(tx, found))}
@@ -26,7 +26,7 @@ def about(tx: Transaction, found: Sequence[Action]) -> dict[str, str]:
     return {name: row.message for name, row in rows.items() if row is not None}
 
 
-page = Page(
+page = WebPage(
     "more",
     "/more",
     lambda _: "More",

@@ -8,26 +8,28 @@ from markupsafe import Markup
 
 from wakeful.kernel.views.events import STREAMS
 from wakeful.surfaces.web.drawings.bars import meter
-from wakeful.surfaces.web.marks import Look
-from wakeful.surfaces.web.pages import Asked, Page, Region
+from wakeful.surfaces.web.marks import StatusMark
+from wakeful.surfaces.web.pages import PageRequest, Region, WebPage
 
 LANES_SHOWN = 50
 LOOKS = {
-    "alive": Look("ok", "ok", "alive"),
-    "draining": Look("paused", "wait", "draining"),
-    "drained": Look("paused", "", "drained"),
-    "dead": Look("crashed", "crash", "dead"),
-    "stopped": Look("idle", "", "stopped"),
+    "alive": StatusMark("ok", "ok", "alive"),
+    "draining": StatusMark("paused", "wait", "draining"),
+    "drained": StatusMark("paused", "", "drained"),
+    "dead": StatusMark("crashed", "crash", "dead"),
+    "stopped": StatusMark("idle", "", "stopped"),
 }
 
 
-async def nodes(asked: Asked) -> dict[str, Any]:
+async def nodes(asked: PageRequest) -> dict[str, Any]:
     found = await asked.scheduler.list_nodes()
-    shown = [(node, LOOKS.get(node.state, Look("unknown", "", node.state))) for node in reversed(found)]
+    shown = [(node, LOOKS.get(node.state, StatusMark("unknown", "", node.state))) for node in reversed(found)]
     parked, lanes = await asked.scheduler.read(
         lambda tx: (tx.jobs.parked_counts(asked.scheduler.host.hidden_kinds), tx.lanes.busiest(LANES_SHOWN))
     )
-    drawn = [Lane(key, used, size, parked.pop(key, 0), meter(used, size or max(1, used))) for key, used, size in lanes]
+    drawn = [
+        LaneUsage(key, used, size, parked.pop(key, 0), meter(used, size or max(1, used))) for key, used, size in lanes
+    ]
     return {
         "nodes": shown,
         "lanes": drawn,
@@ -36,7 +38,7 @@ async def nodes(asked: Asked) -> dict[str, Any]:
     }
 
 
-class Lane(NamedTuple):
+class LaneUsage(NamedTuple):
     """How full a lane is, and how many jobs wait for it."""
 
     name: str
@@ -46,13 +48,13 @@ class Lane(NamedTuple):
     drawing: Markup
 
 
-page = Page(
+page = WebPage(
     "nodes", "/nodes", lambda _: "Nodes", (Region("nodes", ("node", "run"), nodes),), lambda _: "wakeful node list"
 )
 
 
-async def tail(asked: Asked) -> dict[str, Any]:
+async def tail(asked: PageRequest) -> dict[str, Any]:
     return {"streams": list(STREAMS), "chosen": asked.query.get("stream", "")}
 
 
-events_page = Page("events", "/events", lambda _: "Events", (), lambda _: "wakeful logs -f", facts=tail)
+events_page = WebPage("events", "/events", lambda _: "Events", (), lambda _: "wakeful logs -f", facts=tail)

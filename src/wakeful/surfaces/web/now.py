@@ -10,7 +10,7 @@ from wakeful import ids
 from wakeful.domains.agents.budgets.rules import in_units
 from wakeful.domains.agents.budgets.spending import limits_of
 from wakeful.domains.agents.naming import wake_job
-from wakeful.domains.delivery.tables import Outbox, Wanted
+from wakeful.domains.delivery.tables import DeliveryFilter, Outbox
 from wakeful.domains.delivery.views import delivery_text, list_connectors, list_deliveries
 from wakeful.kernel.model.job import Job, Run, job_views
 from wakeful.kernel.model.run import run_views
@@ -28,7 +28,7 @@ from wakeful.surfaces.web.drawings.bars import meter
 from wakeful.surfaces.web.drawings.timeline import draw_back, draw_head, draw_row
 from wakeful.surfaces.web.incidents import ASKS, place_of
 from wakeful.surfaces.web.marks import look_of_job
-from wakeful.surfaces.web.pages import Asked, Page, Region
+from wakeful.surfaces.web.pages import PageRequest, Region, WebPage
 from wakeful.surfaces.web.remembering import Remembered
 from wakeful.surfaces.web.rendering import Times, span
 from wakeful.triggers import to_ms
@@ -52,7 +52,7 @@ HOUR_MS = 3_600_000
 SPANS = {"12h": (12 * HOUR_MS, 2), "day": (24 * HOUR_MS, 4), "week": (7 * 24 * HOUR_MS, 24)}
 
 
-async def of_today(asked: Asked) -> tuple[Tally, list[Band]] | None:
+async def of_today(asked: PageRequest) -> tuple[Tally, list[Band]] | None:
     """What became of the day's slots, and when the machine slept; None while many are counted for the first time."""
     midnight = asked.times.midnight()
 
@@ -63,13 +63,13 @@ async def of_today(asked: Asked) -> tuple[Tally, list[Band]] | None:
     return await LEDGERS.ask_soon(asked.scheduler, str(midnight), find)
 
 
-async def verdict(asked: Asked) -> dict[str, Any]:
+async def verdict(asked: PageRequest) -> dict[str, Any]:
     """What became of the day's slots."""
     found = await of_today(asked)
     return {"tally": found[0], "slept": found[1]} if found is not None else {"tally": None}
 
 
-async def needs(asked: Asked) -> dict[str, Any]:
+async def needs(asked: PageRequest) -> dict[str, Any]:
     """What waits for a person: questions first, then incidents that nobody has seen."""
     midnight = asked.times.midnight()
 
@@ -111,7 +111,7 @@ class Again(NamedTuple):
 def again(tx: Transaction, alert: Alert) -> Again | None:
     """What the button of an incident tries again: the messages that failed, or the last run of the job."""
     if alert.kind == "delivery_failed":
-        failed = tx.of(Outbox).matching(Wanted("failed", alert.key.partition(":")[2], limit=1))
+        failed = tx.of(Outbox).matching(DeliveryFilter("failed", alert.key.partition(":")[2], limit=1))
         if failed:
             number = delivery_text(failed[0].id)
             return Again("Send again", f"/api/deliveries/{number}/requeue", "{}", "It is sent again.")
@@ -123,7 +123,7 @@ def again(tx: Transaction, alert: Alert) -> Again | None:
     return None
 
 
-async def going(asked: Asked) -> dict[str, Any]:
+async def going(asked: PageRequest) -> dict[str, Any]:
     """What runs, and what starts next."""
     hidden = asked.scheduler.host.hidden_kinds
 
@@ -142,7 +142,7 @@ async def going(asked: Asked) -> dict[str, Any]:
     return {"running": running, "number": number, "places": asked.scheduler.host.max_running, "starts": starts}
 
 
-async def line(asked: Asked) -> dict[str, Any]:
+async def line(asked: PageRequest) -> dict[str, Any]:
     """What ran and what is to come."""
     name = asked.query.get("span", "12h")
     reach, hours = SPANS.get(name, SPANS["12h"])
@@ -181,9 +181,8 @@ def say(row: Row, found: Timeline) -> tuple[str, str]:
         return "paused", ""
     if last is not None and last.what == "active":
         return f"running {span(found.now - last.at)}", "run"
-    period = row.ahead[1] - row.ahead[0] if len(row.ahead) > 1 else None
-    if period is not None and row.more_ahead:
-        return f"every {span(period)}", ""
+    if row.more_ahead and len(row.ahead) > 2:  # the first of them may be late
+        return f"every {span(row.ahead[2] - row.ahead[1])}", ""
     return ("", "") if row.ahead else (job.status, "")
 
 
@@ -197,7 +196,7 @@ def ticks_of(line: Timeline, hours: int, times: Times) -> list[int]:
     return found
 
 
-async def said(asked: Asked) -> dict[str, Any]:
+async def said(asked: PageRequest) -> dict[str, Any]:
     """What agents said, and whether it arrived."""
     since, agents = asked.times.midnight(), await asked.scheduler.agents.list()
     latest = sorted(agents, key=lambda agent: agent["last_run_at"] or "", reverse=True)[:AGENTS_READ]
@@ -211,7 +210,7 @@ async def said(asked: Asked) -> dict[str, Any]:
 
 def replies_of(tx: Transaction, agents: Sequence[str]) -> list[dict[str, Any]]:
     """The last messages of these agents, the newest first, however many others were sent since."""
-    found = [one for agent in agents for one in list_deliveries(tx, Wanted(agent=agent, limit=SAID_SHOWN))]
+    found = [one for agent in agents for one in list_deliveries(tx, DeliveryFilter(agent=agent, limit=SAID_SHOWN))]
     return sorted(found, key=lambda one: one["created_at"], reverse=True)[:SAID_SHOWN]
 
 
@@ -240,7 +239,7 @@ def hushes(tx: Transaction, agents: Sequence[str], since: int) -> list[Hush]:
     return found
 
 
-async def spend(asked: Asked) -> dict[str, Any]:
+async def spend(asked: PageRequest) -> dict[str, Any]:
     """What agents have used of their budget today."""
     agents = await asked.scheduler.agents.list()
     used = sum(agent["spent_today"]["cost"] for agent in agents)
@@ -257,7 +256,7 @@ async def spend(asked: Asked) -> dict[str, Any]:
     }
 
 
-async def record(asked: Asked) -> dict[str, Any]:
+async def record(asked: PageRequest) -> dict[str, Any]:
     """What stands on record, and that nothing of today is lost or was done twice."""
     today = ids.first_id_at(asked.times.midnight())
 
@@ -273,13 +272,13 @@ async def record(asked: Asked) -> dict[str, Any]:
     return {"figures": known[0], "lost": found[0].unaccounted, "twice": known[1]}
 
 
-async def first(asked: Asked) -> dict[str, Any]:
+async def first(asked: PageRequest) -> dict[str, Any]:
     """Whether this is the first visit: nothing is scheduled yet."""
     connectors = await asked.scheduler.read(list_connectors)
     return {"connected": bool(connectors), "agents": bool(await asked.scheduler.agents.list())}
 
 
-page = Page(
+page = WebPage(
     "now",
     "/",
     lambda _: "Now",

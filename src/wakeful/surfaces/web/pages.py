@@ -68,7 +68,7 @@ LONGEST_ZONE = 64
 SMALL = 1_000  # bytes below which compressing is not worth it
 
 
-class Asked(NamedTuple):
+class PageRequest(NamedTuple):
     """A request for a page or a region: who asks, what for, and when."""
 
     scheduler: Scheduler
@@ -97,7 +97,7 @@ class Asked(NamedTuple):
         return self.caller.may("admin")
 
 
-Facts = Callable[[Asked], Awaitable[dict[str, Any]]]
+Facts = Callable[[PageRequest], Awaitable[dict[str, Any]]]
 
 
 class Region(NamedTuple):
@@ -109,14 +109,14 @@ class Region(NamedTuple):
     facts: Facts
 
 
-class Page(NamedTuple):
+class WebPage(NamedTuple):
     """A page: its template is `NAME.html`, those of its regions are `NAME/REGION.html`."""
 
     name: str
     path: str
-    title: Callable[[Asked], str]
+    title: Callable[[PageRequest], str]
     regions: tuple[Region, ...]
-    twin: Callable[[Asked], str]
+    twin: Callable[[PageRequest], str]
     """The command that says the same."""
     tab: str | None = None
     """Which entry of the navigation is this one; None: the one of its name."""
@@ -143,19 +143,19 @@ def command(words: str, query: Mapping[str, str], flags: Mapping[str, str]) -> s
     return " ".join(["wakeful", words, *(f"{flag} {shlex.quote(text)}".strip() for flag, text in given)])
 
 
-async def show(page: Page, asked: Asked) -> Response:
+async def show(page: WebPage, asked: PageRequest) -> Response:
     """The whole page."""
     verdict = await asked.scheduler.get_verdict()
     regions = {one.name: await render_region(page, one, asked, verdict) for one in page.regions}
     own = await page.facts(asked) if page.facts is not None else {}
     text = render(
-        page.template or f"{page.name}.html", **common(asked, verdict), **own, page=page, title=page.title(asked),
-        twin=page.twin(asked), region=regions.__getitem__,
+        page.template or f"{page.name}.html", **common(asked, verdict), **{"twin": page.twin(asked), **own}, page=page,
+        title=page.title(asked), region=regions.__getitem__,
     )  # fmt: skip
     return packed(text, asked)
 
 
-def packed(text: str, asked: Asked, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def packed(text: str, asked: PageRequest, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """A page, compressed for a reader that takes it so; pages hold no secret, so that gives nothing away."""
     answer = HTMLResponse(text, status_code=status, headers={**HEADERS, **(headers or {})})
     if asked.packs and len(answer.body) > SMALL:
@@ -166,7 +166,7 @@ def packed(text: str, asked: Asked, status: int = 200, headers: Mapping[str, str
     return answer
 
 
-async def show_region(page: Page, region: Region, asked: Asked, request: Request) -> Response:
+async def show_region(page: WebPage, region: Region, asked: PageRequest, request: Request) -> Response:
     """One region, or 304 for a reader that has it as it is."""
     verdict = await asked.scheduler.get_verdict()
     text = await render_region(page, region, asked, verdict)
@@ -177,13 +177,13 @@ async def show_region(page: Page, region: Region, asked: Asked, request: Request
     return packed(text, asked, headers=headers)
 
 
-async def render_region(page: Page, region: Region, asked: Asked, verdict: Verdict) -> Markup:
+async def render_region(page: WebPage, region: Region, asked: PageRequest, verdict: Verdict) -> Markup:
     facts = await region.facts(asked)
     here = render_attributes(page, region, asked)
     return render(f"{page.name}/{region.name}.html", **common(asked, verdict), **facts, here=here)
 
 
-def render_attributes(page: Page, region: Region, asked: Asked) -> Markup:
+def render_attributes(page: WebPage, region: Region, asked: PageRequest) -> Markup:
     """What the outermost element of a region carries for the script."""
     source = f"/ui/{page.name}/{region.name}"
     given = {**asked.query, **{f"_{name}": value for name, value in asked.path.items()}}
@@ -191,7 +191,7 @@ def render_attributes(page: Page, region: Region, asked: Asked) -> Markup:
     return Markup('id="{}" data-region="{}" data-live="{}"').format(region.name, source, " ".join(region.live))
 
 
-def common(asked: Asked, verdict: Verdict) -> dict[str, Any]:
+def common(asked: PageRequest, verdict: Verdict) -> dict[str, Any]:
     """What every template may use."""
     return {
         "verdict": verdict,

@@ -10,26 +10,26 @@ from starlette.responses import HTMLResponse, Response
 from wakeful.errors import SchedulerError
 from wakeful.kernel.actions.lookup import near_names
 from wakeful.routing.problems import public_text
-from wakeful.surfaces.web.pages import Asked, Page, common, packed
+from wakeful.surfaces.web.pages import PageRequest, WebPage, common, packed
 from wakeful.surfaces.web.rendering import HEADERS, render
 from wakeful.surfaces.web.sign_in import ICON, leave
 
-NOWHERE = Page("nowhere", "", lambda _: "", (), lambda _: "wakeful status")
+NOWHERE = WebPage("nowhere", "", lambda _: "", (), lambda _: "wakeful status")
 TITLES = {403: "Not allowed", 404: "Not found"}
 STRANGER = (401, 429)  # without a valid token; an address that presents too many wrong ones gets no other answer
 
 
-def wrong_role(page: Page, given: Asked) -> str:
+def wrong_role(page: WebPage, given: PageRequest) -> str:
     """Which role the wanted page is for."""
     return f"You are signed in as {given.caller.role}; this page is for {page.role}s."
 
 
-async def refuse(page: Page, given: Asked) -> Response:
+async def refuse(page: WebPage, given: PageRequest) -> Response:
     """A page that says which role the wanted one is for."""
     return await explain(page, given, wrong_role(page, given), 403)
 
 
-async def explain(page: Page, given: Asked, sentence: str, status: int) -> Response:
+async def explain(page: WebPage, given: PageRequest, sentence: str, status: int) -> Response:
     """A page that says in one sentence why the wanted one is not shown, and what has nearly such a name."""
     kind = page.tab or page.name
     near = await _near(given, kind) if status == 404 else []
@@ -39,7 +39,7 @@ async def explain(page: Page, given: Asked, sentence: str, status: int) -> Respo
     return packed(text, given, status)
 
 
-async def _near(given: Asked, kind: str) -> list[str]:
+async def _near(given: PageRequest, kind: str) -> list[str]:
     """Names that are spelled nearly like the one in the address."""
     name = next(iter(given.path.values()), "")
     if kind == "jobs":

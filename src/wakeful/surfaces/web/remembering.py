@@ -23,7 +23,7 @@ MOST_KEYS = 100
 FIRST_S = 1.0  # how long readers wait for a first answer, together
 
 
-class _Known(NamedTuple, Generic[T]):
+class _CacheEntry(NamedTuple, Generic[T]):
     value: T
     at: int
     took: int
@@ -38,7 +38,7 @@ class Remembered(Generic[T]):
     """One costly question about a store; `key` tells its forms apart."""
 
     def __init__(self) -> None:
-        self._known: WeakKeyDictionary[Scheduler, dict[str, _Known[T]]] = WeakKeyDictionary()
+        self._known: WeakKeyDictionary[Scheduler, dict[str, _CacheEntry[T]]] = WeakKeyDictionary()
         self._asking: dict[tuple[int, str], _Asking[T]] = {}
 
     async def ask(self, scheduler: Scheduler, key: str, find: Callable[[], Awaitable[T]]) -> T:
@@ -82,7 +82,7 @@ class Remembered(Generic[T]):
         ended = SystemClock().boot()
         known = self._known.setdefault(scheduler, {})
         known.pop(key, None)
-        known[key] = _Known(value, ended, ended - began)
+        known[key] = _CacheEntry(value, ended, ended - began)
         while len(known) > MOST_KEYS:
             known.pop(next(iter(known)))
         return value

@@ -32,13 +32,13 @@ from wakeful.surfaces.web import (
     stream,
     workflows,
 )
-from wakeful.surfaces.web.pages import Asked, Page, show, show_region, times_of
+from wakeful.surfaces.web.pages import PageRequest, WebPage, show, show_region, times_of
 from wakeful.surfaces.web.refusals import NOWHERE, explain, explain_plainly, refuse, wrong_role
 from wakeful.surfaces.web.rendering import HEADERS
 from wakeful.surfaces.web.sign_in import wants_page
 
 #: The narrower addresses first.
-PAGES: tuple[Page, ...] = (
+PAGES: tuple[WebPage, ...] = (
     now.page,
     jobs.page,
     edit.new_page,
@@ -70,7 +70,7 @@ THEMES = ("light", "dark")
 ELSEWHERE = ("/api/", "/ui/", "/static/", "/in/")
 
 
-async def asked(request: Request) -> Asked:
+async def asked(request: Request) -> PageRequest:
     """Who asks for a page, and what for; ApiError for callers who may not."""
     scheduler, settings = await scheduler_of(request), await settings_of(request)
     caller = await anyone(request)
@@ -84,10 +84,10 @@ async def asked(request: Request) -> Asked:
     theme = request.cookies.get(THEME, "")
     packs = "gzip" in request.headers.get("accept-encoding", "")
     times = times_of(scheduler, unquote(request.cookies.get(ZONE, "")))
-    return Asked(scheduler, caller, rights, path, query, times, theme if theme in THEMES else "", packs)
+    return PageRequest(scheduler, caller, rights, path, query, times, theme if theme in THEMES else "", packs)
 
 
-def page_route(page: Page) -> Callable[..., Awaitable[Response]]:
+def page_route(page: WebPage) -> Callable[..., Awaitable[Response]]:
     async def get(request: Request) -> Response:
         if page.path == "/" and not wants_page(request):
             return listing()
@@ -96,7 +96,7 @@ def page_route(page: Page) -> Callable[..., Awaitable[Response]]:
     return get
 
 
-async def answer(request: Request, page: Page) -> Response:
+async def answer(request: Request, page: WebPage) -> Response:
     """The page, or for people one that says why it is not shown."""
     if not wants_page(request):
         given = await asked(request)

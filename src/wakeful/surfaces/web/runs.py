@@ -15,7 +15,7 @@ from wakeful.store.interface import Transaction
 from wakeful.store.runs import RunFilter
 from wakeful.surfaces.api.run_logs import tail_of
 from wakeful.surfaces.web.marks import OPEN, OUTCOMES, look_of_run
-from wakeful.surfaces.web.pages import Asked, Page, Region, command
+from wakeful.surfaces.web.pages import PageRequest, Region, WebPage, command
 from wakeful.surfaces.web.rendering import ansi
 from wakeful.threads import room
 from wakeful.triggers import to_ms
@@ -40,7 +40,7 @@ def late(run: Run) -> int | None:
     return max(0, to_ms(run.started_at) - to_ms(run.slot))
 
 
-async def listed(asked: Asked) -> dict[str, Any]:
+async def listed(asked: PageRequest) -> dict[str, Any]:
     """A page of runs, the newest first."""
     query = asked.query
     outcome = query.get("outcome", "")
@@ -62,7 +62,7 @@ async def listed(asked: Asked) -> dict[str, Any]:
     }
 
 
-page = Page(
+page = WebPage(
     "runs",
     "/runs",
     lambda _: "Runs",
@@ -71,17 +71,17 @@ page = Page(
 )
 
 
-async def the_run(asked: Asked) -> Run:
+async def the_run(asked: PageRequest) -> Run:
     return await asked.scheduler.server_side.get_run(asked.path["id"], asked.rights)
 
 
-async def head(asked: Asked) -> dict[str, Any]:
+async def head(asked: PageRequest) -> dict[str, Any]:
     """What it was, why it started, and how it ended."""
     run = await the_run(asked)
     return {"run": run, "look": look_of_run(run), "took": took(run), "late": late(run)}
 
 
-async def why(asked: Asked) -> dict[str, Any]:
+async def why(asked: PageRequest) -> dict[str, Any]:
     found = await asked.scheduler.server_side.explain(asked.path["id"], asked.rights)
     return {"sentences": found.sentences}
 
@@ -93,7 +93,7 @@ def _tail(path: Path, run: Run) -> str:
         return file.read(LOG_SHOWN).decode("utf-8", "replace")
 
 
-async def output(asked: Asked) -> dict[str, Any]:
+async def output(asked: PageRequest) -> dict[str, Any]:
     """What it returned and what it printed."""
     run = await the_run(asked)
     text = await room("logs").call(_tail, asked.scheduler.log_path(run.id), run)
@@ -108,12 +108,12 @@ async def output(asked: Asked) -> dict[str, Any]:
     }
 
 
-async def facts(asked: Asked) -> dict[str, Any]:
+async def facts(asked: PageRequest) -> dict[str, Any]:
     run = await the_run(asked)
     return {"run": run, "deliveries": getattr(run, "deliveries", []) or [], "usage": run.usage or {}}
 
 
-async def chain(asked: Asked) -> dict[str, Any]:
+async def chain(asked: PageRequest) -> dict[str, Any]:
     """All attempts at the same thing, and how far this one came."""
     run = await the_run(asked)
 
@@ -149,7 +149,7 @@ def phases_of(run: Run) -> list[tuple[str, str]]:
     return [(name, "done" if n < at else "here" if n == at else "ahead") for n, name in enumerate(names)]
 
 
-run_page = Page(
+run_page = WebPage(
     "run",
     "/runs/{id}",
     lambda asked: asked.path["id"],

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 from wakeful.counting import counted
 from wakeful.errors import IntervalParseError, InvalidSetting, NotFound
 from wakeful.foresight.beside import simulate_beside
-from wakeful.foresight.question import Question, faults_of, read_assumed, read_failing
+from wakeful.foresight.question import SimulationRequest, faults_of, read_assumed, read_failing
 from wakeful.foresight.recording import SimulatedRun
 from wakeful.foresight.simulating import Simulation
 from wakeful.kernel.views.timeline import Band, Mark, Row, Timeline, timeline
 from wakeful.surfaces.web.drawings.timeline import draw_back, draw_head, draw_row
 from wakeful.surfaces.web.marks import look_of_job
 from wakeful.surfaces.web.now import ticks_of
-from wakeful.surfaces.web.pages import Asked, Page, Region
+from wakeful.surfaces.web.pages import PageRequest, Region, WebPage
 from wakeful.surfaces.web.remembering import Remembered
 from wakeful.surfaces.web.rendering import money, number
 from wakeful.triggers.durations import interval_ms
@@ -30,21 +30,21 @@ SPANS = {"1d": "a day", "7d": "a week", "30d": "30 days"}
 FIELDS = ("assume", "fail", "down")
 
 
-class Answer(NamedTuple):
+class SimulationView(NamedTuple):
     """A simulation, with the runs of each job."""
 
     done: Simulation
     marks: dict[str, list[Mark]]
 
 
-DONE: Remembered[Answer] = Remembered()
+DONE: Remembered[SimulationView] = Remembered()
 
 
-def span_asked(asked: Asked) -> str:
+def span_asked(asked: PageRequest) -> str:
     return asked.query.get("for") or "1d"
 
 
-def question_of(asked: Asked) -> Question:
+def question_of(asked: PageRequest) -> SimulationRequest:
     """The question of the address; InvalidSetting where it is none."""
     query = asked.query
     try:
@@ -54,7 +54,7 @@ def question_of(asked: Asked) -> Question:
     if not 0 < length <= MOST_MS:
         raise InvalidSetting(f"for is more than nothing and at most 31d, not {span_asked(asked):.80}.")
     given = {name: _words(query.get(name, "")) for name in FIELDS}
-    return Question(
+    return SimulationRequest(
         length,
         seed=_seed(query.get("seed", "")),
         assume=read_assumed(given["assume"]),
@@ -78,13 +78,13 @@ def _seed(text: str) -> int:
     return int(text[:11] or 1)
 
 
-async def answer(asked: Asked, question: Question) -> Answer:
+async def answer(asked: PageRequest, question: SimulationRequest) -> SimulationView:
     """Simulate, or give what was found a moment ago."""
 
-    async def find() -> Answer:
+    async def find() -> SimulationView:
         marks: dict[str, list[Mark]] = defaultdict(list)
         done = await simulate_beside(asked.scheduler, question, lambda run: marks[run.job].append(_mark(run)))
-        return Answer(done, {name: sorted(found) for name, found in marks.items()})
+        return SimulationView(done, {name: sorted(found) for name, found in marks.items()})
 
     return await DONE.ask(asked.scheduler, repr(question), find)
 
@@ -94,7 +94,7 @@ def _mark(run: SimulatedRun) -> Mark:
     return Mark(run.started_at, ended, run.outcome or "active", "")
 
 
-async def simulation(asked: Asked) -> dict[str, Any]:
+async def simulation(asked: PageRequest) -> dict[str, Any]:
     """What will happen, or why the question cannot be answered."""
     shown = {"for": span_asked(asked), "spans": SPANS, "given": {name: asked.query.get(name, "") for name in FIELDS}}
     try:
@@ -126,7 +126,7 @@ async def simulation(asked: Asked) -> dict[str, Any]:
     }
 
 
-def joined(past: Timeline, found: Answer, bands: list[Band]) -> Timeline:
+def joined(past: Timeline, found: SimulationView, bands: list[Band]) -> Timeline:
     """The past as it was, and behind the line what the simulation did; jobs with a note about them first."""
     noted = {note.job for note in found.done.notes}
     rows = [Row(row.job, [*row.marks, *found.marks.get(row.job.name, [])], [], more_ahead=False) for row in past.rows]
@@ -144,7 +144,7 @@ def sentence_of(done: Simulation) -> str:
     return ", ".join(parts)
 
 
-def twin(asked: Asked) -> str:
+def twin(asked: PageRequest) -> str:
     """The command that says the same."""
     words = ["wakeful", "simulate", "--for", span_asked(asked)]
     if asked.query.get("seed"):
@@ -157,7 +157,7 @@ def twin(asked: Asked) -> str:
     return shlex.join(words)
 
 
-page = Page(
+page = WebPage(
     "simulate",
     "/simulate",
     lambda _: "Simulate",

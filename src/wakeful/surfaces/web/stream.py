@@ -19,7 +19,7 @@ from wakeful.routing.auth import Viewer, presented
 from wakeful.routing.wiring import Ending, Sched
 from wakeful.scheduler import Scheduler
 from wakeful.surfaces.api.event_feed import Feed
-from wakeful.surfaces.api.events import Streams
+from wakeful.surfaces.api.events import ReaderCounts
 
 router = APIRouter(include_in_schema=False)
 
@@ -68,7 +68,7 @@ def _ids_in(frames: list[str]) -> list[str]:
 async def read_changes(request: Request, scheduler: Sched, ending: Ending, caller: Viewer) -> Response:
     state = request.app.state
     if not hasattr(state, "feed"):
-        state.feed, state.streams = Feed(scheduler, ending), Streams(state.settings.connections)
+        state.feed, state.streams = Feed(scheduler, ending), ReaderCounts(state.settings.connections)
     state.streams.check(caller.name)
     secret = presented(request)
 

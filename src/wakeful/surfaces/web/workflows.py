@@ -6,29 +6,29 @@ import json
 import shlex
 from typing import Any
 
-from wakeful.surfaces.web.marks import Look
-from wakeful.surfaces.web.pages import Asked, Page, Region
+from wakeful.surfaces.web.marks import StatusMark
+from wakeful.surfaces.web.pages import PageRequest, Region, WebPage
 
 LOOKS = {
-    "running": Look("active", "run", "running"),
-    "idle": Look("idle", "", "idle"),
-    "needs_attention": Look("waiting", "wait", "needs attention"),
-    "stopped": Look("disabled", "bad", "stopped"),
+    "running": StatusMark("active", "run", "running"),
+    "idle": StatusMark("idle", "", "idle"),
+    "needs_attention": StatusMark("waiting", "wait", "needs attention"),
+    "stopped": StatusMark("disabled", "bad", "stopped"),
 }
 PHASES = ("preparing", "prepared", "mutating", "mutated", "emitting", "committed")
 
 
-def look_of(workflow: dict[str, Any]) -> Look:
+def look_of(workflow: dict[str, Any]) -> StatusMark:
     word = workflow["status"].replace("_", " ")
-    return LOOKS.get(workflow["status"], Look("idle", "", word))
+    return LOOKS.get(workflow["status"], StatusMark("idle", "", word))
 
 
-async def listed(asked: Asked) -> dict[str, Any]:
+async def listed(asked: PageRequest) -> dict[str, Any]:
     found = await asked.scheduler.workflows.list()
     return {"workflows": [(workflow, look_of(workflow)) for workflow in found]}
 
 
-page = Page(
+page = WebPage(
     "workflows", "/workflows", lambda _: "Workflows", (Region("workflows", ("workflow", "run"), listed),),
     lambda _: "wakeful workflow list",
 )  # fmt: skip
@@ -42,7 +42,7 @@ def way_of(run: dict[str, Any]) -> list[tuple[str, str]]:
     return [(name, "done" if n < at else "here" if n == at else "ahead") for n, name in enumerate(PHASES)]
 
 
-async def one(asked: Asked) -> dict[str, Any]:
+async def one(asked: PageRequest) -> dict[str, Any]:
     name = asked.path["name"]
     workflow = await asked.scheduler.workflows.get(name)
     inputs = await asked.scheduler.workflows.inputs(name, limit=20)
@@ -58,7 +58,7 @@ async def one(asked: Asked) -> dict[str, Any]:
     }
 
 
-workflow_page = Page(
+workflow_page = WebPage(
     "workflow", "/workflows/{name}", lambda asked: asked.path["name"],
     (Region("workflow", ("workflow", "run"), one),),
     lambda asked: f"wakeful workflow show {shlex.quote(asked.path['name'])}", tab="workflows",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from wakeful import ids
 from wakeful.counting import counted
 from wakeful.domains.agents.budgets.rules import in_millionths, money
-from wakeful.foresight.adding import DAYS, Change, added
+from wakeful.foresight.adding import DAYS, JobDelta, added
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.triggers.moments import from_ms
 
@@ -52,10 +52,10 @@ def _sent(job: JobDef, before: JobDef | None) -> str:
 
 def _costs(tx: Transaction, job: JobDef, trigger: Trigger, before: JobDef | None) -> str:
     """What it would cost, by what past runs of it, or of its agent, have cost."""
-    changes = [Change(1, job.name, job.kind, job.payload, trigger, job.id)]
+    changes = [JobDelta(1, job.name, job.kind, job.payload, trigger, job.id)]
     if before is not None:
         known = trigger_of(before.trigger)
-        changes.append(Change(-1, before.name, before.kind, before.payload, known, before.id))
+        changes.append(JobDelta(-1, before.name, before.kind, before.payload, known, before.id))
     more = added(tx, changes, tx.now, "UTC")
     unknown = "What that costs is not known: no run has said so yet."
     if before is None and trigger.type == "once":

@@ -52,7 +52,7 @@ class Button(NamedTuple):
 Action = Callable[["Transaction", "Context", Button, str], str]
 
 
-class Place(NamedTuple):
+class ButtonRef(NamedTuple):
     """Where a press is recorded: a message, and the place of the button in it."""
 
     delivery: int
@@ -64,7 +64,7 @@ class Pressable(NamedTuple):
 
     row: DeliveryRow
     buttons: list[Button]
-    places: list[Place]
+    places: list[ButtonRef]
 
     @property
     def originals(self) -> set[int]:
@@ -120,11 +120,11 @@ def gathered(rows: Sequence[DeliveryRow]) -> list[dict[str, Any]]:
     return found
 
 
-def _places(row: DeliveryRow, extra: Mapping[str, Any], buttons: Sequence[Button]) -> list[Place]:
+def _places(row: DeliveryRow, extra: Mapping[str, Any], buttons: Sequence[Button]) -> list[ButtonRef]:
     """Where a press of each button is recorded, so that it counts once: copies and digests share the original's."""
     first = ids.decode(str(extra.get("copy_of")))
     number = first[1] if first is not None else row.id
-    return [Place(*one.more.get("counts_as", (number, index))) for index, one in enumerate(buttons)]
+    return [ButtonRef(*one.more.get("counts_as", (number, index))) for index, one in enumerate(buttons)]
 
 
 def keyboard(delivery: str, buttons: list[Button], without: frozenset[int] = frozenset()) -> list[list[dict[str, str]]]:
@@ -157,7 +157,7 @@ def press(tx: Transaction, context: Context, person: Person | None, connector: s
 
 def _press_once(tx: Transaction, context: Context, person: Person, message: Pressable, index: int) -> Press:
     chats, place = tx.of(Chats), message.places[index]
-    before = {Place(number, at): row for number in message.originals for at, row in chats.presses(number).items()}
+    before = {ButtonRef(number, at): row for number in message.originals for at, row in chats.presses(number).items()}
     if place in before:
         return Press(before[place].said, _left(message, before))
     one = message.buttons[index]
@@ -170,7 +170,7 @@ def _press_once(tx: Transaction, context: Context, person: Person, message: Pres
     return Press(said, _left(message, {**before, place: pressed}))
 
 
-def _left(message: Pressable, pressed: Mapping[Place, PressRow]) -> list[list[dict[str, str]]]:
+def _left(message: Pressable, pressed: Mapping[ButtonRef, PressRow]) -> list[list[dict[str, str]]]:
     """The buttons that are left: none that was pressed, and none of a run that was answered."""
     buttons = message.buttons
     gone = {index for index, place in enumerate(message.places) if place in pressed}

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from wakeful.domains.delivery.chat.tables import Chats, Code, Person
+from wakeful.domains.delivery.chat.tables import Chats, PairingCode, Person
 from wakeful.domains.delivery.outbox import NO_CONNECTOR, arm_named
 from wakeful.domains.delivery.tables import Outbox
 from wakeful.errors import InvalidSetting
@@ -46,7 +46,7 @@ def offer(tx: Transaction, connector: str, code: str, role: str) -> int:
     chats = tx.of(Chats)
     _drop_expired(tx, connector)
     chats.forget_tries(connector, keep=0)
-    chats.add_code(Code(hash_of(connector, code), connector, role, tx.now + LIFE_MS, 0))
+    chats.add_code(PairingCode(hash_of(connector, code), connector, role, tx.now + LIFE_MS, 0))
     return tx.now + LIFE_MS
 
 
@@ -82,7 +82,7 @@ def has_open_code(tx: Transaction, connector: str) -> bool:
     return any(_is_open(code, tx.now) for code in tx.of(Chats).codes(connector))
 
 
-def _is_open(code: Code, now: int) -> bool:
+def _is_open(code: PairingCode, now: int) -> bool:
     # One that is valid for longer than a code lives was made before the clock was set back.
     return now < code.expires_at <= now + LIFE_MS
 

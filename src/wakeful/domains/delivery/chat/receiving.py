@@ -47,7 +47,7 @@ class Incoming(NamedTuple):
     read: Any = None  # for a domain that hears it: what its `reads` found in it
 
 
-class Account(NamedTuple):
+class BotAccount(NamedTuple):
     """Who receives: which bot, through which connector, on which node."""
 
     hash: str
@@ -55,7 +55,7 @@ class Account(NamedTuple):
     node: int
 
 
-class Update(NamedTuple):
+class ChatUpdate(NamedTuple):
     """Something that came in: a text, or the press of a button. `chat` and `message` say where."""
 
     position: int
@@ -68,7 +68,7 @@ class Update(NamedTuple):
     message: str | None = None
 
 
-def take_lease(tx: Transaction, account: Account) -> int | None:
+def take_lease(tx: Transaction, account: BotAccount) -> int | None:
     """Receive from here on, or go on receiving; from which update on, or None where another node receives."""
     chats = tx.of(Chats)
     row = chats.receiver(account.hash)
@@ -86,13 +86,13 @@ def _holds(tx: Transaction, row: ReceiverRow) -> bool:
     return tx.now < row.until <= tx.now + LEASE_MS and row.node in {node.id for node in tx.members.alive()}
 
 
-def give_up_lease(tx: Transaction, account: Account) -> None:
+def give_up_lease(tx: Transaction, account: BotAccount) -> None:
     row = tx.of(Chats).receiver(account.hash)
     if row is not None and row.node == account.node:
         tx.of(Chats).put_receiver(row._replace(until=0))
 
 
-def _advance(tx: Transaction, account: Account, position: int) -> bool:
+def _advance(tx: Transaction, account: BotAccount, position: int) -> bool:
     """Whether to process an update: this node receives, and the update is new."""
     row = tx.of(Chats).receiver(account.hash)
     if row is None or row.node != account.node or row.position > position:
@@ -101,12 +101,12 @@ def _advance(tx: Transaction, account: Account, position: int) -> bool:
     return True
 
 
-def skip(tx: Transaction, account: Account, position: int) -> bool:
+def skip(tx: Transaction, account: BotAccount, position: int) -> bool:
     """Leave an update behind."""
     return _advance(tx, account, position)
 
 
-async def read(scheduler: Scheduler, account: Account, update: Update) -> Mapping[str, Any]:
+async def read(scheduler: Scheduler, account: BotAccount, update: ChatUpdate) -> Mapping[str, Any]:
     """What domains find in the message of a paired person before it is taken, by domain; in no writing transaction."""
 
     def look(tx: Transaction) -> dict[str, Callable[[], Any]]:
@@ -121,7 +121,11 @@ async def read(scheduler: Scheduler, account: Account, update: Update) -> Mappin
 
 
 def take(
-    tx: Transaction, context: Context, account: Account, update: Update, found: Mapping[str, Any] = MappingProxyType({})
+    tx: Transaction,
+    context: Context,
+    account: BotAccount,
+    update: ChatUpdate,
+    found: Mapping[str, Any] = MappingProxyType({}),
 ) -> str | None:
     """Process an update; returns the answer to an unpaired person, if any. Raises what a button press raises.
 
@@ -135,7 +139,7 @@ def take(
     return _written(tx, context, account.connector, update, found)
 
 
-def known(tx: Transaction, connector: str, update: Update) -> Person | None:
+def known(tx: Transaction, connector: str, update: ChatUpdate) -> Person | None:
     """The paired person an update is from; one whom the file lets in has a name from their first message on."""
     person = tx.of(Chats).person(connector, update.sender)
     if person is not None and person.name is None and update.name:
@@ -147,20 +151,20 @@ def known(tx: Transaction, connector: str, update: Update) -> Person | None:
 # -- presses -----------------------------------------------------------------------------------------------------------
 
 
-def _pressed(tx: Transaction, context: Context, connector: str, update: Update) -> None:
+def _pressed(tx: Transaction, context: Context, connector: str, update: ChatUpdate) -> None:
     person = known(tx, connector, update)
     found = buttons.press(tx, context, person, connector, update.press or "")
     touch(tx, context, connector, update.sender)
     _answer(tx, context, connector, update, found)
 
 
-def refuse(tx: Transaction, context: Context, account: Account, update: Update, why: str) -> None:
+def refuse(tx: Transaction, context: Context, account: BotAccount, update: ChatUpdate, why: str) -> None:
     """An update that did nothing is left behind; a press is answered with the reason."""
     if _advance(tx, account, update.position) and update.query is not None:
         _answer(tx, context, account.connector, update, buttons.Press(why))
 
 
-def _answer(tx: Transaction, context: Context, connector: str, update: Update, found: buttons.Press) -> None:
+def _answer(tx: Transaction, context: Context, connector: str, update: ChatUpdate, found: buttons.Press) -> None:
     left = json.dumps(found.left) if found.left is not None else None
     said = beginning(found.said, SAID_MOST)
     row = AnswerRow(
@@ -173,7 +177,7 @@ def _answer(tx: Transaction, context: Context, connector: str, update: Update, f
 # -- messages ----------------------------------------------------------------------------------------------------------
 
 
-def _message(number: int, person: Person, update: Update, now: int) -> MessageRow:
+def _message(number: int, person: Person, update: ChatUpdate, now: int) -> MessageRow:
     text = clean(update.text or "")[:TEXT_MOST]
     return MessageRow(
         id=number, connector=person.connector, sender=person.sender, name=person.name, role=person.role, text=text,
@@ -181,7 +185,9 @@ def _message(number: int, person: Person, update: Update, now: int) -> MessageRo
     )  # fmt: skip
 
 
-def _written(tx: Transaction, context: Context, connector: str, update: Update, found: Mapping[str, Any]) -> str | None:
+def _written(
+    tx: Transaction, context: Context, connector: str, update: ChatUpdate, found: Mapping[str, Any]
+) -> str | None:
     text = clean(update.text or "")[:TEXT_MOST]
     word, _, rest = text.strip().partition(" ")
     if word == "/start" and rest.strip():
@@ -201,7 +207,7 @@ def _written(tx: Transaction, context: Context, connector: str, update: Update, 
     return None
 
 
-def _start(tx: Transaction, context: Context, connector: str, update: Update, code: str) -> str | None:
+def _start(tx: Transaction, context: Context, connector: str, update: ChatUpdate, code: str) -> str | None:
     """A person sent a code. Unpaired people are answered only while a code is open, and each at most a few times."""
     person = tx.of(Chats).person(connector, update.sender)
     was_open = pairing.has_open_code(tx, connector) and pairing.is_heard(tx, connector, update.sender)

@@ -24,7 +24,7 @@ class Person(NamedTuple):
         return f"{' '.join(words)} ({self.connector} {self.sender})" if words else f"{self.sender} ({self.connector})"
 
 
-class Code(NamedTuple):
+class PairingCode(NamedTuple):
     """An open pairing code; only its hash is kept."""
 
     hash: str
@@ -83,7 +83,7 @@ class Chats(Verbs):
     """Verbs on chats."""
 
     _people = Rows("people", Person)
-    _codes = Rows("pairing_codes", Code)
+    _codes = Rows("pairing_codes", PairingCode)
     _receivers = Rows("receivers", ReceiverRow)
     _messages = Rows("chat_messages", MessageRow)
     _presses = Rows("presses", PressRow)
@@ -112,10 +112,10 @@ class Chats(Verbs):
         """From here on no other transaction tries a code of this connector."""
         self._session.serialize(f"pairing:{connector}")
 
-    def add_code(self, code: Code) -> None:
+    def add_code(self, code: PairingCode) -> None:
         self._codes.add(code)
 
-    def codes(self, connector: str) -> list[Code]:
+    def codes(self, connector: str) -> list[PairingCode]:
         return self._codes.all("WHERE connector = ? ORDER BY expires_at, hash", connector)
 
     def tries(self, connector: str, sender: str, now: int) -> int:
@@ -138,7 +138,7 @@ class Chats(Verbs):
         )
         self._session.execute(sql, (connector, connector, keep))
 
-    def drop_code(self, code: Code) -> None:
+    def drop_code(self, code: PairingCode) -> None:
         self._session.execute("DELETE FROM pairing_codes WHERE hash = ?", (code.hash,))
 
     # -- receiving ----------------------------------------------------------------------------------------------------

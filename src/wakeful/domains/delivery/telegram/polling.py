@@ -14,7 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.delivery.chat import receiving
-from wakeful.domains.delivery.chat.receiving import Account, Update
+from wakeful.domains.delivery.chat.receiving import BotAccount, ChatUpdate
 from wakeful.domains.delivery.chat.tables import AnswerRow, Chats
 from wakeful.domains.delivery.connector import scrubbed
 from wakeful.domains.delivery.telegram.api import BotError
@@ -56,8 +56,8 @@ class Receiver(Service):
         self._alerted: bool | None = None  # None: one may be open from an earlier process
 
     @property
-    def _account(self) -> Account:
-        return Account(self._connector.account, self._connector.name, self._scheduler.host.node_id)
+    def _account(self) -> BotAccount:
+        return BotAccount(self._connector.account, self._connector.name, self._scheduler.host.node_id)
 
     async def end(self) -> None:
         if not self.is_running:
@@ -105,7 +105,7 @@ class Receiver(Service):
 
     # -- updates ------------------------------------------------------------------------------------------------------
 
-    async def _take(self, account: Account, raw: dict[str, Any]) -> None:
+    async def _take(self, account: BotAccount, raw: dict[str, Any]) -> None:
         transact = self._scheduler.transact
         update = read_update(raw)
         if update is None:
@@ -202,7 +202,7 @@ def _answered(number: int, tx: Transaction, _: Context) -> None:
     tx.of(Chats).answered(number)
 
 
-def read_update(raw: Mapping[str, Any]) -> Update | None:
+def read_update(raw: Mapping[str, Any]) -> ChatUpdate | None:
     """A message in a private chat, or a press; None for everything else."""
     query = raw.get("callback_query")
     if isinstance(query, dict):
@@ -217,10 +217,10 @@ def read_update(raw: Mapping[str, Any]) -> Update | None:
         return None
     text = message.get("text") or message.get("caption")
     text = text if isinstance(text, str) else ""
-    return Update(raw["update_id"], str(sender.get("id")), _name(sender), text, chat=str(chat["id"]))
+    return ChatUpdate(raw["update_id"], str(sender.get("id")), _name(sender), text, chat=str(chat["id"]))
 
 
-def _press(position: int, query: Mapping[str, Any]) -> Update | None:
+def _press(position: int, query: Mapping[str, Any]) -> ChatUpdate | None:
     sender, message = query.get("from"), query.get("message")
     if not isinstance(sender, dict) or query.get("id") is None:
         return None
@@ -230,7 +230,7 @@ def _press(position: int, query: Mapping[str, Any]) -> Update | None:
         number = message.get("message_id")
         place = (str(message["chat"].get("id")), str(number) if isinstance(number, int) else None)
     said = data if isinstance(data, str) else ""
-    return Update(
+    return ChatUpdate(
         position, str(sender.get("id")), _name(sender), press=said, query=str(query["id"]), chat=place[0],
         message=place[1],
     )  # fmt: skip

@@ -16,6 +16,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
+from wakeful.clock import sleep
 from wakeful.domains.workflows.approving import PHASE, PREPARED, VERSION, fingerprint
 from wakeful.domains.workflows.authoring import Applied, NotApplied, Unknown, check_name
 from wakeful.domains.workflows.calling import said
@@ -53,7 +54,9 @@ class StepContext(HandlerContext):
         """Give it the attempt that it belongs to, and what earlier ones recorded."""
         self.attempt = attempt
         self.known = {step.name: step for step in steps}
-        self.asked: list[str] = []  # names of steps that the function has called for
+        self.asked: set[str] = set()  # names of steps that the function has called for
+        self._unasked = dict.fromkeys(self.known)  # those on record that it has not
+        self._open = {step.name for step in steps if step.status in ("running", UNCERTAIN)}  # may have happened or not
         self.failed: dict[str, asyncio.Task[Any] | None] = {}  # steps that failed, each with the task it failed in
         self.caught: list[str] = []  # those of them that the handler went on after
         self._root = asyncio.current_task()
@@ -133,7 +136,7 @@ class StepContext(HandlerContext):
             return json.loads(known.value) if known.value is not None else None
         if known is not None and known.status == FAILED and known.caught:
             raise StepFailed(name, known.error or "", known.error_type)
-        self._refuse_changed(name)
+        await self._refuse_changed(wanted)
         if known is not None and (known.status != FAILED or (reconcile is not None and not known.sure)):
             happened = await self._find_out(wanted, known, reconcile)
             if happened is not None:
@@ -232,19 +235,26 @@ class StepContext(HandlerContext):
                 f"{self._handler.name} has two steps called {name!r:.80}: the name of a step is used once in a run. "
                 "Rename one, or add to the name what tells them apart."
             )
-        self.asked.append(name)
+        self.asked.add(name)
+        self._unasked.pop(name, None)
 
-    def _refuse_changed(self, name: str) -> None:
+    async def _refuse_changed(self, wanted: Wanted) -> None:
         """Other code recorded steps that this code does not have: doing another one could do the same once more."""
-        missing = self.attempt.missing_steps([one for one in self.known if one not in self.asked])
+        missing = self._missing()
+        if missing and wanted.caller is not self._root:
+            await sleep(0)  # those beside it are called for at the same time
+            missing = self._missing()
         if missing:
-            error = RemovedStep(missing[0], new=name)
+            error = RemovedStep(missing[0], new=wanted.name)
             self.failure = self.failure or (error, "handler")
             raise error
 
+    def _missing(self) -> list[str]:
+        return self.attempt.missing_steps(self.unasked())
+
     def unasked(self) -> list[str]:
         """The steps on record that the function has not called for."""
-        return [name for name in self.known if name not in self.asked]
+        return list(self._unasked)
 
     # -- doing --------------------------------------------------------------------------------------------------------
 
@@ -260,6 +270,7 @@ class StepContext(HandlerContext):
         )  # fmt: skip
         caught, self.caught = self.caught, []
         self.known[wanted.name] = step
+        self._open.add(wanted.name)
         await self.attempt.begin_step(step, caught)
         try:
             value = await self._within(wanted.limit, wanted.function, *wanted.args, **wanted.kwargs)
@@ -270,7 +281,7 @@ class StepContext(HandlerContext):
         except asyncio.CancelledError:
             self._note_cut(step, "it was cancelled before it had ended", reconciles=reconciles)
             raise
-        except Exception as error:  # noqa: BLE001 - it is on record, and the handler may catch it
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - it is on record, and the handler may catch it
             await self._note_failure(step, error, wanted.caller)
         try:
             text = as_json(value, f"What the step {wanted.name!r} returns")
@@ -282,10 +293,10 @@ class StepContext(HandlerContext):
     async def _end_step(self, step: StepRow) -> None:
         ended = step._replace(ended_at=self._scheduler.clock.now())
         self.known[step.name] = ended
-        doubtful = any(one.status in ("running", UNCERTAIN) for one in self.known.values())
-        await self.attempt.end_step(ended, doubtful=doubtful)
+        self._open.discard(step.name)
+        await self.attempt.end_step(ended, doubtful=bool(self._open))
 
-    async def _note_failure(self, step: StepRow, error: Exception, caller: asyncio.Task[Any] | None) -> NoReturn:
+    async def _note_failure(self, step: StepRow, error: BaseException, caller: asyncio.Task[Any] | None) -> NoReturn:
         """The step is over, and has failed."""
         if any(isinstance(leaf, ApprovalNeeded) for leaf in leaves(error)):
             sure = True
@@ -319,7 +330,7 @@ class StepContext(HandlerContext):
         verdict: Any = Unknown()
         try:
             verdict = await self._within(RECONCILE_LIMIT_MS, reconcile, *wanted.args, **wanted.kwargs)
-        except Exception as error:  # noqa: BLE001 - what it does not find out, it may find out later
+        except (Exception, SystemExit) as error:  # noqa: BLE001 - what it does not find out, it may find out later
             why = f"{why}; reconcile failed: {said(error)}"
             self.log.warning("reconcile of the step %s failed: %s", wanted.name, said(error))
         if verdict is NotApplied or isinstance(verdict, NotApplied):

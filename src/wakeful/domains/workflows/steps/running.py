@@ -147,14 +147,15 @@ class StepAttempt(Attempt):
         seen = Event(text, event.message_id, event.topic, json.loads(event.payload), from_ms(event.at), None)
         try:
             return self._steps().key_of(seen)
-        except Exception:  # noqa: BLE001 - raised again by the attempt at this event
+        except (Exception, SystemExit):  # noqa: BLE001 - raised again by the attempt at this event
             return text
 
     def _key_of(self, event: Event) -> None:
         try:
             self._steps().key_of(event)
-        except Exception as error:
-            raise HandlerFailed(error, "handler") from error
+        except (Exception, SystemExit) as error:
+            shown = error if isinstance(error, Exception) else LogicError(f"the function of the key raised {error!r}")
+            raise HandlerFailed(shown, "handler") from error
 
     # -- steps --------------------------------------------------------------------------------------------------------
 

@@ -20,7 +20,7 @@ from wakeful.kernel.rules.policy import trigger_of
 from wakeful.surfaces.mcp import timing
 from wakeful.surfaces.mcp.arguments import text
 from wakeful.surfaces.mcp.rendering import SCHEDULE, TEXT, answers
-from wakeful.surfaces.mcp.tool import Tool
+from wakeful.surfaces.mcp.tool import McpTool
 from wakeful.surfaces.mcp.tools.looking import NAME, get_schedule
 from wakeful.surfaces.mcp.tools.making import LONGEST_PROMPT, made
 
@@ -112,7 +112,7 @@ async def remove_schedule(ctx: ToolContext, given: Given) -> Answer:
 
 
 TOOLS = (
-    Tool(
+    McpTool(
         "change_schedule",
         "Change when a schedule runs or what it does; what you do not give stays. Agents change only their own; where "
         "a person approves schedules, the person is asked again.",
@@ -129,7 +129,7 @@ TOOLS = (
         destroys=True,
         repeatable=True,
     ),
-    Tool(
+    McpTool(
         "pause_schedule",
         "Pause a schedule: nothing starts by time until it is resumed.",
         pause_schedule,
@@ -138,7 +138,7 @@ TOOLS = (
         ("name",),
         repeatable=True,
     ),
-    Tool(
+    McpTool(
         "resume_schedule",
         "Resume a schedule that you paused.",
         resume_schedule,
@@ -147,7 +147,7 @@ TOOLS = (
         ("name",),
         repeatable=True,
     ),
-    Tool(
+    McpTool(
         "remove_schedule",
         "Remove a schedule; a run in progress finishes, and its history stays.",
         remove_schedule,

@@ -11,7 +11,7 @@ from wakeful.domains.agents.senders.tables import Senders
 from wakeful.errors import InvalidJob, NotAllowed
 from wakeful.surfaces.mcp.arguments import Schema, milliseconds, text
 from wakeful.surfaces.mcp.rendering import TEXT, answers
-from wakeful.surfaces.mcp.tool import Tool
+from wakeful.surfaces.mcp.tool import McpTool
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -79,7 +79,7 @@ async def ask_approval(ctx: ToolContext, given: Given) -> Answer:
 
 _PAYLOAD: Schema = {"description": "With `workflow`: what the event says, any JSON value."}
 TOOLS = (
-    Tool(
+    McpTool(
         "publish_event",
         "Leave an agent an event and wake it (agent, text); or publish an event on a topic of a workflow.",
         publish_event,
@@ -94,7 +94,7 @@ TOOLS = (
         },
         answers({"event": TEXT}, note=TEXT),
     ),
-    Tool(
+    McpTool(
         "ask_approval",
         "Ask a person before you continue. For agents in their runs: end your turn after this call.",
         ask_approval,

@@ -14,7 +14,7 @@ from wakeful.kernel.model.job import job_views
 from wakeful.store.listing import JobFilter
 from wakeful.surfaces.mcp.arguments import flag, milliseconds, text, whole
 from wakeful.surfaces.mcp.rendering import MAYBE, SCHEDULE, SENTENCES, TEXT, answers, schedule_shape
-from wakeful.surfaces.mcp.tool import Tool
+from wakeful.surfaces.mcp.tool import McpTool
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _starts(jobs: list[Job]) -> Iterator[tuple[int, str, Job]]:
 NAME = text("The name of a schedule; agents may leave out their own name and the dot before it.", most=300)
 START = {"type": "object", "properties": {"name": TEXT, "at": TEXT, "schedule": TEXT}, "required": ["name", "at"]}
 TOOLS = (
-    Tool(
+    McpTool(
         "list_schedules",
         "List schedules that you may see, by name, with their next and last run.",
         list_schedules,
@@ -137,7 +137,7 @@ TOOLS = (
         reads=True,
         repeatable=True,
     ),
-    Tool(
+    McpTool(
         "get_schedule",
         "Show one schedule with its next times and its last run.",
         get_schedule,
@@ -147,7 +147,7 @@ TOOLS = (
         reads=True,
         repeatable=True,
     ),
-    Tool(
+    McpTool(
         "explain",
         "Explain why a schedule or a run ran or did not run, and when it runs next; without a name, how all is.",
         explain,
@@ -156,7 +156,7 @@ TOOLS = (
         reads=True,
         repeatable=True,
     ),
-    Tool(
+    McpTool(
         "status",
         "Say whether all is well.",
         status,
@@ -165,7 +165,7 @@ TOOLS = (
         reads=True,
         repeatable=True,
     ),
-    Tool(
+    McpTool(
         "upcoming",
         "List the next starts in order of time.",
         upcoming,

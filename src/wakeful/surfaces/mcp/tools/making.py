@@ -22,7 +22,7 @@ from wakeful.kernel.model.job import job_view
 from wakeful.surfaces.mcp import timing
 from wakeful.surfaces.mcp.arguments import text
 from wakeful.surfaces.mcp.rendering import SCHEDULE, schedule_shape
-from wakeful.surfaces.mcp.tool import Tool
+from wakeful.surfaces.mcp.tool import McpTool
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -151,7 +151,7 @@ def _refuse_unnamed(tx: Transaction, given: Given) -> None:
 
 
 TOOLS = (
-    Tool(
+    McpTool(
         "schedule",
         "Schedule a prompt for yourself, as an agent; as an operator, a job. Within your bounds it is active at once, "
         "or it waits for a person's approval: the status says which.",
@@ -173,7 +173,7 @@ TOOLS = (
         },
         SCHEDULE,
     ),
-    Tool(
+    McpTool(
         "remind_me",
         "Wake yourself once with a text, at a time such as in 20 minutes or tomorrow at 9. For agents in their runs.",
         remind_me,

@@ -9,7 +9,7 @@ from wakeful.domains.agents.self_scheduling import requesting
 from wakeful.kernel.actions import authorized, lookup
 from wakeful.surfaces.mcp.arguments import text, whole
 from wakeful.surfaces.mcp.rendering import OUTPUT, RUN, run_shape
-from wakeful.surfaces.mcp.tool import Tool
+from wakeful.surfaces.mcp.tool import McpTool
 from wakeful.surfaces.mcp.tools.looking import NAME
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _asks(run: Run) -> bool:
 
 _RUN = text("The id of a run, run_….", most=100)
 TOOLS = (
-    Tool(
+    McpTool(
         "run_now",
         "Start a schedule now. Agents start only those that they made.",
         run_now,
@@ -84,8 +84,8 @@ TOOLS = (
         RUN,
         ("name",),
     ),
-    Tool("cancel_run", "Cancel a run.", cancel_run, {"run": _RUN}, RUN, ("run",), destroys=True),
-    Tool(
+    McpTool("cancel_run", "Cancel a run.", cancel_run, {"run": _RUN}, RUN, ("run",), destroys=True),
+    McpTool(
         "get_run",
         "Show a run: its status, its output and its error.",
         get_run,
@@ -95,7 +95,7 @@ TOOLS = (
         reads=True,
         repeatable=True,
     ),
-    Tool(
+    McpTool(
         "wait_for_run",
         "Wait until a run has ended, with progress, for at most 50 seconds; call again to wait longer.",
         wait_for_run,
