@@ -154,6 +154,9 @@ async def test_a_schedule_with_approval_calls_the_agent_after_a_person_agreed(sc
         await scene.until(at(hours=2))
         (run,) = await scheduler.get_run_log("a.pay", 1)
         assert (run.status, agents.turns) == ("waiting", [])
+        found = await scheduler.agents.get("a")
+        assert (found["status"], found["running"]) == ("idle", 0)  # it has room for other runs
+        assert [schedule["status"] for schedule in found["schedules"]] == ["waiting"]
         await scheduler.approve_run(run.id, by="ada")
         await scene.sleep(60)
         assert agents.prompts == ["Pay."]

@@ -87,7 +87,7 @@ REFUSED = {
     "list_deliveries": CURSOR,
     "list_work": CURSOR,
     "list_requests": CURSOR,
-    "pass_on_message": {"invalid_job"},  # a text of blanks alone
+    "pass_on_message": {"invalid_job"} | KEY,  # a text of blanks alone
     "list_approvals": CURSOR,
     "list_runs": CURSOR | TIME,
     "list_job_runs": CURSOR | TIME,
@@ -95,7 +95,27 @@ REFUSED = {
     "put_job": JOB,
     "patch_job": JOB,
     **dict.fromkeys(
-        ("run_job", "run_jobs", "pause_jobs", "resume_jobs", "retry_run", "approve_run", "run_schedule"), KEY
+        (
+            "run_job",
+            "run_jobs",
+            "pause_jobs",
+            "resume_jobs",
+            "retry_run",
+            "approve_run",
+            "run_schedule",
+            "wake_agent",
+            "add_agent_event",
+            "add_work",
+            "retry_work",
+            "replay_request",
+            "run_workflow",
+            "approve_workflow",
+            "publish_event",
+            "rerun_input",
+            "replay_event",
+            "replay_parked",
+        ),
+        KEY,
     ),
     "put_schedule": JOB,
     "patch_schedule": JOB,

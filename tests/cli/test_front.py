@@ -121,7 +121,7 @@ def test_the_nearest_folder_upward_is_found(wakeful, here, monkeypatch):
         (["run", "nobody"], 3, "There is no job 'nobody'."),
         (["cancel", "job"], 4, "job is not running."),
         (["add", "job", "--every", "1h", "--", "true"], 4, "A job named 'job' already exists"),
-        (["list", "--db", "mysql://x/y"], 1, "is not a store's address"),
+        (["list", "--db", "mysql://x/y"], 2, "is not a store's address"),
     ],
 )
 def test_every_error_is_one_sentence_with_its_own_code(wakeful, argv, code, said):

@@ -166,6 +166,18 @@ def test_a_connector_is_tested_for_real(house):
     assert house.ask("connector", "test", "nope").code == 3
 
 
+def test_a_test_of_an_unknown_connector_makes_no_store(tmp_path):
+    terminal = Terminal(tmp_path)
+    refused = [terminal.ask("connector", "test", "nope")]
+    (tmp_path / "wakeful.yaml").write_text(
+        "store: sqlite:///new.db\nconnectors: {disk: {type: file, path: out.jsonl}}\n"
+    )
+    refused.append(terminal.ask("connector", "test", "nope"))
+    assert [(answer.code, answer.out) for answer in refused] == [(3, ""), (3, "")]
+    assert "there are disk" in refused[1].err
+    assert list(tmp_path.rglob("*.db")) == []
+
+
 def test_deliver_is_an_option_of_add_and_edit(house):
     house.ask("add", "later", "--every", "1h", "--deliver", "disk", "--", "echo", "x")
     house.ask("edit", "later", "--deliver-on", "change")

@@ -133,6 +133,10 @@ def test_a_new_job_shows_its_next_times_while_it_is_typed_and_refused_text_stays
 def test_an_edit_says_what_was_and_what_it_becomes(browsing):
     add(browsing, "to-edit", timeout="5m")
     page = browsing.tab("/jobs/to-edit/edit")
+    assert page.inner_text("[data-twin]") == "wakeful edit to-edit --when 'every 6 hours'"
+    page.get_by_label("Retry").fill("10s, 1m")
+    assert page.inner_text("[data-twin]") == "wakeful edit to-edit --retry '10s, 1m'"
+    page.get_by_label("Retry").fill("")
     page.get_by_label("Timeout").fill("10m")
     page.wait_for_selector("[data-diff]:has-text('10m')")
     assert page.locator("[data-diff]").inner_text().replace("\n", " ").endswith("5m → 10m")

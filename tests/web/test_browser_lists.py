@@ -47,6 +47,40 @@ def test_new_rows_wait_while_somebody_points_at_the_list_and_come_when_asked_for
 
 
 @in_browser
+def test_new_runs_push_no_rows_and_wait_for_who_has_scrolled_into_the_list(browsing):
+    names = [f"pours-{number}" for number in range(52)]
+    for name in names:
+        add(browsing, name)
+    with api(browsing) as client:
+        client.post("/api/jobs:run", json={"ids": names})
+        page = browsing.tab("/runs")
+        page.wait_for_selector(".live[data-state=live]")
+        page.locator("tbody tr").nth(49).wait_for()
+        page.wait_for_timeout(2500)
+        page.evaluate(SHIFTS)
+        page.wait_for_timeout(100)
+        page.evaluate("window.shifts = []")
+        for _ in range(3):
+            client.post("/api/jobs:run", json={"ids": names[:12]})
+            page.wait_for_timeout(1200)
+        last = client.post(f"/api/jobs/{names[0]}/run", json={}).json()["id"]
+        page.locator(f"tr[data-id={last}]", has_text="success").wait_for()
+        numbers = page.eval_on_selector_all("tbody tr", "rows => rows.map((one) => one.dataset.id)")
+        assert (len(numbers), numbers) == (50, sorted(set(numbers), reverse=True))
+        shifts = page.evaluate("window.shifts")
+        assert sum(value for value, _ in shifts) < 0.1, shifts  # columns may be some pixels wider
+
+        page.evaluate("scrollTo(0, 600)")
+        later = client.post(f"/api/jobs/{names[0]}/run", json={}).json()["id"]
+        page.get_by_role("button", name="1 new").wait_for()
+        assert page.eval_on_selector_all("tbody tr", "rows => rows.map((one) => one.dataset.id)") == numbers
+        page.get_by_role("button", name="1 new").click()
+        page.locator(f"tr[data-id={later}]").wait_for()
+        assert page.evaluate("scrollY") < 100
+        page.locator(".newer").wait_for(state="detached")
+
+
+@in_browser
 def test_a_row_that_was_answered_goes_although_it_is_pointed_at(browsing):
     for name in ("asks-1", "asks-2"):
         add(browsing, name, approval=True)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+from itertools import cycle
 from types import SimpleNamespace
 
 import pytest
@@ -50,18 +52,58 @@ def test_a_time_in_which_nothing_could_run_is_hatched_behind_every_row():
     assert '<line class="now" x1="50.0%" x2="50.0%" y2="100%"/>' in drawn
 
 
+def places_of_dashes(drawn):
+    """Where the line of coming starts has its dashes, in percent of the width."""
+    found = re.search(r'"f each" x1="([\d.]+)%" .* pathLength="(\d+)" stroke-dasharray="([\d. ]+)"', drawn)
+    if found is None:
+        return []
+    at, places, pattern = 0.0, [], cycle(map(float, found[3].split()))
+    while at < int(found[2]) - 1:
+        dash = next(pattern)
+        places.append(float(found[1]) + (at + dash / 2) / 100)
+        at += dash + next(pattern)
+    return places
+
+
 @pytest.mark.parametrize(
-    ("minutes", "bars", "lines", "dotted"), [(5, 1, 0, True), (10, 72, 0, True), (30, 24, 24, False)]
+    ("minutes", "bars", "dashes", "dotted"), [(5, 1, 0, True), (10, 72, 0, True), (30, 24, 24, False)]
 )
-def test_runs_and_starts_that_lie_closely_together_are_one_bar_and_a_dotted_line(minutes, bars, lines, dotted):
+def test_runs_and_starts_that_lie_closely_together_are_one_bar_and_a_dotted_line(minutes, bars, dashes, dotted):
     step, half = minutes * 60_000, 12 * 3_600_000
     marks = [Mark(at, at + 1_000, "success", "run_1") for at in range(0, half, step)]
     row = Row(SimpleNamespace(name="often"), marks, list(range(half + step, 2 * half + 1, step)), more_ahead=False)
     drawn = str(draw_row(row, Timeline(0, half, 2 * half, [row], 0, []), str))
     assert drawn.count('<rect class="b ok"') == bars
-    assert drawn.count('<line class="f" ') == lines
+    assert len(places_of_dashes(drawn)) == dashes
     assert ('<line class="f dots"' in drawn) == dotted
     assert len(drawn) < 10_000
+
+
+@pytest.mark.parametrize("hours", [(13, 14, 15, 16), (13, 17, 18, 23.5), (14, 14.5)])
+def test_coming_starts_are_dashes_of_one_line_each_where_it_is_due(hours):
+    hour = 3_600_000
+    row = Row(SimpleNamespace(name="sometimes"), [], [int(at * hour) for at in hours], more_ahead=False)
+    drawn = str(draw_row(row, Timeline(0, 12 * hour, 24 * hour, [row], 0, []), str))
+    assert places_of_dashes(drawn) == pytest.approx([at / 24 * 100 for at in hours], abs=0.02)
+    assert drawn.count("<line") == 1
+
+
+def test_failures_that_would_hide_one_another_are_one_link_that_says_how_many():
+    at = (100_000, 101_000, 102_000, 300_000)
+    marks = [Mark(one, one + 1, "error", f"run_{one}") for one in at]
+    drawn = str(
+        draw_row(
+            Row(SimpleNamespace(name="bad"), marks, [], more_ahead=False), Timeline(0, 500_000, 10**6, [], 0, []), str
+        )
+    )
+    assert '<a href="/runs/run_102000" aria-label="102000 error, the last of 3">' in drawn
+    assert '<a href="/runs/run_300000" aria-label="300000 error">' in drawn
+    assert drawn.count("<a ") == 2
+
+
+def test_a_name_in_a_label_is_escaped():
+    row = Row(SimpleNamespace(name='"><b>'), [], [], more_ahead=False)
+    assert '"><b>' not in str(draw_row(row, Timeline(0, 1, 2, [row], 0, []), str))
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from wakeful import Applied, ApprovalNeeded, NotApplied, Prepared, StepFailed, TransientError, Unknown, Workflow
+from wakeful.errors import ScheduleTriggerError
 from wakeful.testing import WorkflowTest
 
 
@@ -134,6 +135,9 @@ def test_a_replayed_event_goes_on_with_its_steps_or_starts_over():
         shop.test.replay("a", start_over=True)
         assert shop.ledger == [("label", 1), *BOTH]
         assert shop.statuses() == {"a": "consumed"}
+        with pytest.raises(ScheduleTriggerError, match="is consumed, and only a parked event can start over"):
+            shop.test.replay(shop.test.events("orders")[0]["id"], start_over=True)  # another person was quicker
+        assert shop.ledger == [("label", 1), *BOTH]
 
 
 @pytest.mark.promise("X32")
@@ -527,6 +531,30 @@ def test_an_answer_counts_for_whatever_the_step_is_given(given):
         test.approve()
         assert paid == [5]
         assert test.workflow()["issue"] is None
+
+
+def test_the_steps_of_a_run_are_not_looked_through_at_each_of_them():
+    compared = itertools.count()
+
+    class Name(str):
+        __slots__ = ()
+        __hash__ = str.__hash__
+
+        def __eq__(self, other):
+            next(compared)
+            return str.__eq__(self, other)
+
+    workflow = Workflow("shop")
+
+    @workflow.on("orders")
+    async def ship(ctx, event):
+        for number in range(100):
+            await ctx.step(Name(f"step-{number}"), str, number)
+
+    with WorkflowTest(workflow) as test:
+        test.publish("orders")
+        assert len(test.runs()[-1]["steps"]) == 100
+        assert next(compared) < 1_000
 
 
 def test_plain_functions_have_steps_without_await():

@@ -18,7 +18,7 @@ import typer
 
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.errors import StoreUnusable
-from wakeful.store.address import refuse_keywords, shown_url
+from wakeful.store.address import not_an_address, refuse_keywords, shown_url
 from wakeful.trust import distrust, distrust_below
 
 FOLDER = ".wakeful"
@@ -162,7 +162,11 @@ def _read(said: str, here: Path) -> StoreLocation:
             refuse_keywords(said)
         except StoreUnusable as error:
             raise WrongUse(str(error)) from None
-        return StoreLocation(said, None) if "://" in said else _file(here / Path(said).expanduser())
+        if "://" not in said:
+            return _file(here / Path(said).expanduser())
+        if not said.startswith(("postgresql://", "postgres://")):
+            raise WrongUse(not_an_address(said))
+        return StoreLocation(said, None)
     rest = said.removeprefix("sqlite:").removeprefix("//")
     if rest in ("", "/", ":memory:", "/:memory:"):
         raise WrongUse("A store in memory ends with the command that made it: name a file, such as --db wakeful.db.")

@@ -9,15 +9,22 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 from fastapi import Depends, Header, Request
 from pydantic import WithJsonSchema
 from starlette.responses import Response
 
-from wakeful.kernel.actions.idempotency import IdempotentRequest, Replayed
+from wakeful.errors import SchedulerError
+from wakeful.ids import run_text
+from wakeful.kernel.actions.idempotency import IdempotentRequest, Replayed, run_idempotent
 from wakeful.routing.auth import Anyone
 from wakeful.routing.problems import ApiError
+from wakeful.routing.wiring import Sched
+
+if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
 
 T = TypeVar("T")
 MAX_KEY = 200
@@ -74,13 +81,28 @@ class Keyed(NamedTuple):
         once = None
         if self.key is not None:
             request = f"{self.method} {self.path}"
-            once = IdempotentRequest(
-                self.caller, self.key, request, self.body_hash, lambda found: render(found).to_text()
-            )
+            once = IdempotentRequest(self.caller, self.key, request, self.body_hash, lambda found: _kept(render, found))
         try:
             return respond(render(await work(once)))
         except Replayed as replayed:
             return respond(StoredAnswer.from_text(replayed.answer), **{"Idempotent-Replayed": "true"})
+
+    async def transact(
+        self, scheduler: Sched, work: Callable[[Transaction, Context], T], render: Callable[[T], StoredAnswer]
+    ) -> Response:
+        """Do the work in one transaction. `render` may refuse; what the work stored, such as a count, stays."""
+        return await self.do(
+            lambda once: scheduler.transact(lambda tx, context: run_idempotent(tx, once, lambda: work(tx, context))),
+            render,
+        )
+
+
+def _kept(render: Callable[[T], StoredAnswer], found: T) -> str | None:
+    """The answer as it is kept; None for a refusal, which is raised again after the transaction."""
+    try:
+        return render(found).to_text()
+    except SchedulerError:
+        return None
 
 
 async def keyed(request: Request, caller: Anyone, key: KeyHeader = None) -> Keyed:
@@ -93,7 +115,8 @@ async def keyed(request: Request, caller: Anyone, key: KeyHeader = None) -> Keye
         body = json.dumps(json.loads(body), sort_keys=True).encode() if body else b""
     except ValueError:  # answered elsewhere; here it only has to differ from others
         body = b"not JSON: " + body
-    return Keyed(caller.name, key, request.method, request.url.path, hashlib.sha256(body).hexdigest())
+    who = caller.name if caller.run is None else run_text(caller.run)  # what runs write may follow from outside text
+    return Keyed(who, key, request.method, request.url.path, hashlib.sha256(body).hexdigest())
 
 
 Key = Annotated[Keyed, Depends(keyed)]

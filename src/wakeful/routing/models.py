@@ -352,9 +352,3 @@ class NodeOut(BaseModel):
     stopped_at: datetime | None
     running: int
     taken_by: str | None
-
-
-class Nodes(BaseModel):
-    """All nodes, the youngest last."""
-
-    items: list[NodeOut]

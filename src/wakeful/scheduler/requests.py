@@ -219,7 +219,7 @@ class Requests:
         if found is None:
             message = (
                 f"{rights.caller} did nothing in the last {UNDO_MS // 60_000} minutes that can be undone: "
-                "wakeful undo --list shows what others did."
+                "wakeful undo --list shows all actions, and wakeful undo ID undoes one."
             )
             raise ActionNotFound(message)
         return ids.encode("act", found)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from wakeful.errors import StoreUnusable
-from wakeful.store.address import refuse_keywords, shown_url
+from wakeful.store.address import not_an_address, refuse_keywords
 
 if TYPE_CHECKING:
     from wakeful.clock import Clock
@@ -27,6 +27,4 @@ def make_store(url: str, clock: Clock, *, inline: bool = False) -> Store:
             message = "A store on PostgreSQL needs its driver: pip install 'wakeful[postgres]'."
             raise StoreUnusable(message) from error
         return PostgresStore(url, clock, inline=inline)
-    shown = shown_url(url) if ":" in str(url) else url
-    message = f"{shown!r} is not a store's address: write sqlite:///file.db, or postgresql://user@host/database."
-    raise StoreUnusable(message)
+    raise StoreUnusable(not_an_address(url))

@@ -33,6 +33,12 @@ _HOSTS = r"(?:(?:\[[^\]@]*\]|[^:@\[\]=&\s,]*)(?::\d*)?(?:,|$))*"
 _PLACE = r"(?s)(?P<hosts>[^/?]*)(?:/(?P<database>[^?]*))?(?:\?(?P<query>.*))?"
 
 
+def not_an_address(said: object) -> str:
+    """The sentence about an address of no kind of store; it holds no password."""
+    shown = shown_url(said) if isinstance(said, str) and ":" in said else said
+    return f"{shown!r} is not a store's address: write sqlite:///file.db, or postgresql://user@host/database."
+
+
 def shown_url(url: str) -> str:
     """The address without any password in it: user, servers, database, and the settings known to hold no secret."""
     scheme, _, rest = url.partition("://")

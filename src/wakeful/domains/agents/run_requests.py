@@ -41,35 +41,50 @@ async def see_agent(scheduler: Scheduler, run_id: int, agent: str | None = None)
 
 async def wake(scheduler: Scheduler, run_id: int, agent: str) -> dict[str, Any]:
     """Wake an agent for a run of another, or of itself."""
+    return shown_wake(*await scheduler.transact(lambda tx, context: woken(tx, context, run_id, agent)))
 
-    def work(tx: Transaction, context: Context) -> tuple[Requested, RequestingAgent]:
-        sender = sender_of(tx, run_id)
-        return request_wake(tx, context, agent, sender=sender), sender
 
-    asked, sender = await scheduler.transact(work)
-    if asked.refused:
-        raise too_far(agent, sender)
+def woken(tx: Transaction, context: Context, run_id: int, agent: str) -> tuple[Requested, RequestingAgent]:
+    """What became of a run's request, and who asked."""
+    sender = sender_of(tx, run_id)
+    return request_wake(tx, context, agent, sender=sender), sender
+
+
+def shown_wake(asked: Requested, sender: RequestingAgent | None) -> dict[str, Any]:
+    """A request as people see it; TooManyHops where a run asked that is too far from where this began."""
+    if asked.refused and sender is not None:
+        raise too_far(asked.agent, sender)
     return shown_request(asked)
 
 
 async def leave_event(scheduler: Scheduler, run_id: int, agent: str, given: EventIn) -> dict[str, Any]:
     """Leave an agent an event for a run of another, or of itself, and perhaps wake it."""
     check_labels(given.source, given.context_key)
+    return shown_event(agent, await scheduler.transact(lambda tx, context: left(tx, context, run_id, agent, given)))
 
-    def work(tx: Transaction, context: Context) -> tuple[int, int] | RequestingAgent:
-        sender = sender_of(tx, run_id)
+
+def left(
+    tx: Transaction, context: Context, run_id: int | None, agent: str, given: EventIn
+) -> tuple[int, int] | RequestingAgent:
+    """The event that a run leaves, or somebody who is no run, and how many wait; a sender that is too far away."""
+    sender = None if run_id is None else sender_of(tx, run_id)
+    source, key = given.source, given.context_key
+    if sender is not None:
         if sender.hops > MOST_HOPS:
             request_wake(tx, context, agent, sender=sender)  # is refused, and counted
             return sender
-        if tx.of(Senders).count_event(run_id) > MOST_LEFT:
-            raise QueueFull(f"{ids.run_text(run_id)} has left {MOST_LEFT} events already, and one run leaves no more.")
-        source, key = sender.source(given.source), given.context_key
-        found = add_event(tx, context, agent, given.text, source=source, context_key=key, sender=sender)
-        if given.wake:
-            wake_unless_disabled(tx, context, agent, "hook", sender=sender)
-        return found
+        if tx.of(Senders).count_event(sender.run_id) > MOST_LEFT:
+            said = ids.run_text(sender.run_id)
+            raise QueueFull(f"{said} has left {MOST_LEFT} events already, and one run leaves no more.")
+        source = sender.source(source)
+    found = add_event(tx, context, agent, given.text, source=source, context_key=key, sender=sender)
+    if given.wake:
+        wake_unless_disabled(tx, context, agent, "hook", sender=sender)
+    return found
 
-    found = await scheduler.transact(work)
+
+def shown_event(agent: str, found: tuple[int, int] | RequestingAgent) -> dict[str, Any]:
+    """An event that was left as people see it; TooManyHops for a sender that is too far away."""
     if isinstance(found, RequestingAgent):
         raise too_far(agent, found)
     return {"id": ids.encode("evt", found[0]), "waiting": found[1]}

@@ -36,7 +36,7 @@ def agent_views(tx: Transaction, seen: Seen | None = None) -> list[dict[str, Any
     by_agent: dict[str, list[Pair]] = {}
     for pair in tx.jobs.matching(JobFilter(kind=AGENT)):
         by_agent.setdefault(json.loads(pair[0].payload)["agent"], []).append(pair)
-    counted = _count(tx, [pair[0] for pairs in by_agent.values() for pair in pairs], list(by_agent), seen)
+    counted = _count(tx, [pair for pairs in by_agent.values() for pair in pairs], list(by_agent), seen)
     return [_summary(name, pairs, counted) for name, pairs in sorted(by_agent.items()) if _wake_of(pairs)]
 
 
@@ -49,13 +49,13 @@ def agent_view(tx: Transaction, agent: str, seen: Seen | None = None) -> dict[st
     pairs = [(jobs[number], states[number]) for number in numbers if number in jobs]
     events = tables.waiting(agent)
     schedules = [pair for pair in pairs if not pair[0].name.endswith((f".{WAKE}", f".{HEARTBEAT}"))]
-    counted = _count(tx, [job for job, _ in pairs], [agent], seen)
-    beats = [_schedule(*pair, counted.cut_off) for pair in pairs if pair[0].name.endswith(f".{HEARTBEAT}")]
+    counted = _count(tx, pairs, [agent], seen)
+    beats = [_schedule(*pair, counted) for pair in pairs if pair[0].name.endswith(f".{HEARTBEAT}")]
     return {
         **_summary(agent, pairs, counted),
         "description": json.loads(wake.payload).get("description"),
         "env": passed_names(json.loads(wake.payload).get("runner") or {}),
-        "schedules": [_schedule(*pair, counted.cut_off) for pair in schedules],
+        "schedules": [_schedule(*pair, counted) for pair in schedules],
         "self_schedule": _own_schedules(tx, wake, schedules),
         "sessions": [
             {
@@ -107,23 +107,26 @@ class _Counted(NamedTuple):
     together: Spent  # by all agents
     limits: BudgetLimits
     cut_off: Container[int | None]  # runs whose server has ended
+    asking: Container[int | None]  # runs that wait for a person
     rate_limits: Mapping[str | None, Mapping[str, Any]]  # that hold now, by account
 
 
-def _count(tx: Transaction, jobs: Sequence[JobDef], agents: Sequence[str], seen: Seen | None) -> _Counted:
+def _count(tx: Transaction, pairs: Sequence[Pair], agents: Sequence[str], seen: Seen | None) -> _Counted:
     """A few questions, however many agents there are."""
     limits, cut_off = limits_of(tx), cut_off_runs(tx, seen)
-    if not jobs:
-        return _Counted({}, {}, {}, {}, Spent(), limits, cut_off, {})
+    if not pairs:
+        return _Counted({}, {}, {}, {}, Spent(), limits, cut_off, (), {})
+    open_runs = [state.run_id for _, state in pairs if state.run_id is not None]
+    asking = tx.runs.asking(open_runs) if open_runs else ()
     tables = tx.of(AgentTables)
-    everything = sorted(job.id for job in jobs)
+    everything = sorted(job.id for job, _ in pairs)
     together, spent = spent_today(tx, agents)
     events, work, skips = tables.waiting_counts(agents), tables.ready_counts(agents), tables.skips(everything)
     held = [limit for limit in tx.of(RateLimits).all() if limit.until > tx.now]
     known: dict[str | None, dict[str, str]] = {
         one.account: {"account": one.account, "until": iso(one.until), "why": one.why} for one in held
     }
-    return _Counted(events, work, skips, spent, together, limits, cut_off, known)
+    return _Counted(events, work, skips, spent, together, limits, cut_off, asking, known)
 
 
 def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, Any]:
@@ -136,7 +139,7 @@ def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, A
     skips: Counter[str] = Counter()
     for job, _ in pairs:
         skips.update(counted.skips.get(job.id, {}))
-    runs = [state.run_id for _, state in asking if state.run_id is not None]
+    runs = [run for _, state in asking if (run := state.run_id) is not None and run not in counted.asking]
     cut_off = sum(run_id in counted.cut_off for run_id in runs)
     payload = json.loads(wake[0].payload)
     used_up = why_over(payload, counted.limits, counted.spent[name], counted.together)
@@ -177,13 +180,13 @@ def _wake_of(pairs: Sequence[Pair]) -> Pair | None:
     return next((pair for pair in pairs if pair[0].name.endswith(f".{WAKE}")), None)
 
 
-def _schedule(job: JobDef, state: JobState, cut_off: Container[int | None]) -> dict[str, Any]:
+def _schedule(job: JobDef, state: JobState, counted: _Counted) -> dict[str, Any]:
     agent, _, name = job.name.partition(".")
-    kind, was_cut_off = trigger_of(job.trigger).type, state.run_id in cut_off
+    kind, was_cut_off = trigger_of(job.trigger).type, state.run_id in counted.cut_off
     return {
         "name": name or job.name,
         "job": job.name,
-        "status": status_at_rest(state) if was_cut_off else status_of(state, asking=False),
+        "status": status_at_rest(state) if was_cut_off else status_of(state, asking=state.run_id in counted.asking),
         "cut_off": was_cut_off,
         "last_run_at": None if state.last_run_at is None else iso(state.last_run_at),
         "next_run_at": None if state.next_at is None else iso(state.next_at),

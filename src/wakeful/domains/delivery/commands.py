@@ -229,10 +229,10 @@ def try_out(
 ) -> None:
     """Send a test message from here, and print the result."""
     place = chosen(ctx, db)
+    written = _written(config or place.config or nearest_config(Path.cwd()), name)
 
     async def work(scheduler: Scheduler) -> dict[str, Any]:
-        registry = _registered(scheduler, config or place.config or nearest_config(Path.cwd()))
-        number = await registry.test(name)
+        number = await _registered(scheduler, written).test(name)
         return await scheduler.read(lambda tx: get_delivery(tx, number))
 
     found = change(place, work, create=True)
@@ -249,15 +249,24 @@ connectors.command("people")(chat_commands.people)
 connectors.command("unpair")(chat_commands.unpair)
 
 
-def _registered(scheduler: Scheduler, config: Path | None) -> ConnectorRegistry:
-    """The connectors of a configuration file."""
+def _written(config: Path | None, name: str) -> Any:
+    """The connectors of a configuration file, which has one of that name."""
     from wakeful.config.loading import load
-    from wakeful.domains.delivery.configuration import register_all
 
     if config is None:
         raise ConnectorNotFound("There is no wakeful.yaml here: name the file that has the connector with --config.")
+    settings: Any = load(config, needs=("connectors",)).config
+    if name not in settings.connectors.root:
+        known = ", ".join(settings.connectors.root) or "none"
+        raise ConnectorNotFound(f"There is no connector named {name!r:.80} in {config}: there are {known}.")
+    return settings.connectors
+
+
+def _registered(scheduler: Scheduler, written: Any) -> ConnectorRegistry:
+    """The connectors of this program, as a file has them."""
+    from wakeful.domains.delivery.configuration import register_all
+
     registry = scheduler.connectors
     assert isinstance(registry, ConnectorRegistry)  # noqa: S101 - ours
-    settings: Any = load(config, needs=("connectors",)).config
-    register_all(registry, settings.connectors, scheduler.clock)
+    register_all(registry, written, scheduler.clock)
     return registry

@@ -147,10 +147,16 @@ def replay_event(
         replay_parked(tx, context, task, start_over=start_over)
         record(tx, context, name, who=who, action="replayed", detail=f"{ref}: {reason}" if reason else ref)
         return ref
-    why = _reason(reason)
     if event.status in ("pending", "reserved"):
         message = f"{ref} is {event.status}: it is worked on anyway."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": event.status})
+    if start_over:
+        message = f"{ref} is {event.status}, and only a parked event can start over."
+        raise ScheduleTriggerError(message, {"workflow": name, "reason": event.status})
+    if not reason.strip():
+        message = f"{ref} is {event.status}. Say why to publish it once more: the reason is kept on record."
+        raise InvalidJob(message)
+    why = _reason(reason)
     if event.topic not in known_topics(tx.of(WorkflowVerbs).handlers(name)):
         message = f"{name} has no topic {event.topic!r} any more: nothing would consume the event."
         raise ScheduleTriggerError(message, {"workflow": name, "reason": "no_topic"})

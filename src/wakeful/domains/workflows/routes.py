@@ -27,7 +27,7 @@ from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.topics.routes import Name, page_of
 from wakeful.kernel.actions.recording import Origin
 from wakeful.routing.auth import Operator, Viewer
-from wakeful.routing.idempotency import answer, respond, undoable
+from wakeful.routing.idempotency import Key, answer, respond, undoable
 from wakeful.routing.paging import LIMIT, Cursor, Limit, Page
 from wakeful.routing.problems import answers
 from wakeful.routing.rendering import trace_for
@@ -72,9 +72,12 @@ async def get_workflow(scheduler: Sched, caller: Viewer, name: Name) -> Response
     responses=answers(404, 409),
     summary="Run all producers now",
 )
-async def run_workflow(scheduler: Sched, caller: Operator, name: Name) -> Response:
-    runs = await scheduler.transact(lambda tx, context: actions.run_now(tx, context, name, who=caller.name))
-    return respond(answer(202, {"name": name, "runs": runs}))
+async def run_workflow(scheduler: Sched, caller: Operator, name: Name, key: Key) -> Response:
+    return await key.transact(
+        scheduler,
+        lambda tx, context: actions.run_now(tx, context, name, who=caller.name),
+        lambda runs: answer(202, {"name": name, "runs": runs}),
+    )
 
 
 @router.post(
@@ -172,11 +175,12 @@ async def settle_workflow(scheduler: Sched, caller: Operator, name: Name, given:
     responses=answers(404, 409),
     summary="Approve a run that asks, or the correction of one that failed",
 )
-async def approve_workflow(scheduler: Sched, caller: Operator, name: Name, given: AnswerIn) -> Response:
-    again = await scheduler.transact(
-        lambda tx, context: actions.approve(tx, context, name, given.run, who=caller.name, note=given.note)
+async def approve_workflow(scheduler: Sched, caller: Operator, name: Name, given: AnswerIn, key: Key) -> Response:
+    return await key.transact(
+        scheduler,
+        lambda tx, context: actions.approve(tx, context, name, given.run, who=caller.name, note=given.note),
+        lambda again: answer(200, {"run": given.run, "continued_by": again}),
     )
-    return respond(answer(200, {"run": given.run, "continued_by": again}))
 
 
 @router.post(

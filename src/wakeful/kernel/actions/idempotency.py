@@ -3,7 +3,7 @@
 A caller marks a request with a key. The answer is kept under the key in the very transaction that does the work, so
 either both are stored or neither is, also after a crash: a request that is sent again finds the answer, or is
 done for the first time. Two that come at once are one after the other, on one node and on several. What was refused
-changed nothing, and leaves the key free.
+leaves the key free, also where the refusal itself is stored.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ T = TypeVar("T")
 class IdempotentRequest(NamedTuple):
     """A request that carries a key: its caller, what exactly it asks for, and how its answer is rendered.
 
-    An answer is a text that the caller understands; here it is only kept.
+    An answer is a text that the caller understands; here it is only kept. None is a refusal.
     """
 
     caller: str
     key: str
     request: str  # the request as a sentence
     content: str  # the same for the same request in every detail
-    render: Callable[[Any], str]
+    render: Callable[[Any], str | None]
 
 
 class Replayed(Exception):
@@ -69,7 +69,11 @@ def run_idempotent(tx: Transaction, once: IdempotentRequest | None, work: Callab
     if kept is not None:
         _replay(once, kept)
     result = work()
-    tx.access.keep_answer(once.caller, once.key, once.render(result))
+    text = once.render(result)
+    if text is None:
+        tx.access.drop_answer(once.caller, once.key)
+    else:
+        tx.access.keep_answer(once.caller, once.key, text)
     return result
 
 

@@ -13,7 +13,8 @@ from wakeful.kernel.views.statistics import Figures
 from wakeful.routing.addresses import AS_SENT
 from wakeful.routing.auth import Admin, Allowed, Viewer
 from wakeful.routing.idempotency import answer, respond
-from wakeful.routing.models import NodeOut, Nodes, Stats
+from wakeful.routing.models import NodeOut, Stats
+from wakeful.routing.paging import Page
 from wakeful.routing.problems import answers
 from wakeful.routing.wiring import Sched
 from wakeful.scheduler import Scheduler
@@ -75,13 +76,13 @@ def _shape(figures: Figures, scheduler: Scheduler) -> dict[str, object]:
 @router.get(
     "/nodes",
     operation_id="list_nodes",
-    response_model=Nodes,
+    response_model=Page[NodeOut],
     responses=answers(),
     summary="Nodes that run jobs of this store, or did recently",
     tags=["nodes"],
 )
 async def list_nodes(scheduler: Sched, _: Viewer) -> Response:
-    return respond(answer(200, {"items": [node.to_dict() for node in await scheduler.list_nodes()]}))
+    return respond(answer(200, {"items": [node.to_dict() for node in await scheduler.list_nodes()], "next": None}))
 
 
 @router.post(

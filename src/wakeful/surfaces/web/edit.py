@@ -61,7 +61,14 @@ async def form(asked: PageRequest) -> dict[str, Any]:
         "helps": helps(),
         "examples": OPTIONS,
         "managed": job.source if job.source == "file" else None,
+        "twin": f"wakeful edit {shlex.quote(job.name)} {flags_of(job)}",
     }
+
+
+def flags_of(job: Job) -> str:
+    """What is given to `wakeful edit` to leave the job as it is; the script writes there what was changed."""
+    words = written(job)
+    return f"--when {shlex.quote(words)}" if words else "--timeout 45m"
 
 
 def helps() -> dict[str, str]:
@@ -110,7 +117,7 @@ page = WebPage(
     "/jobs/{name:path}/edit",
     lambda asked: f"Edit {asked.path['name']}",
     (Region("preview", (), preview),),
-    lambda asked: f'wakeful edit {shlex.quote(asked.path["name"])} --when "every day at 09:00"',
+    lambda asked: f"wakeful edit {shlex.quote(asked.path['name'])} --help",
     tab="jobs",
     facts=form,
     role="operator",

@@ -181,9 +181,8 @@ def say(row: Row, found: Timeline) -> tuple[str, str]:
         return "paused", ""
     if last is not None and last.what == "active":
         return f"running {span(found.now - last.at)}", "run"
-    period = row.ahead[1] - row.ahead[0] if len(row.ahead) > 1 else None
-    if period is not None and row.more_ahead:
-        return f"every {span(period)}", ""
+    if row.more_ahead and len(row.ahead) > 2:  # the first of them may be late
+        return f"every {span(row.ahead[2] - row.ahead[1])}", ""
     return ("", "") if row.ahead else (job.status, "")
 
 

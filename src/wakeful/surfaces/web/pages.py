@@ -149,8 +149,8 @@ async def show(page: WebPage, asked: PageRequest) -> Response:
     regions = {one.name: await render_region(page, one, asked, verdict) for one in page.regions}
     own = await page.facts(asked) if page.facts is not None else {}
     text = render(
-        page.template or f"{page.name}.html", **common(asked, verdict), **own, page=page, title=page.title(asked),
-        twin=page.twin(asked), region=regions.__getitem__,
+        page.template or f"{page.name}.html", **common(asked, verdict), **{"twin": page.twin(asked), **own}, page=page,
+        title=page.title(asked), region=regions.__getitem__,
     )  # fmt: skip
     return packed(text, asked)
 

@@ -21,10 +21,12 @@ from wakeful.domains.agents.inbound.tables import InboundRequests, RequestRow
 from wakeful.domains.agents.wakes import add_event, find_agent, request_wake
 from wakeful.domains.delivery import Post, enqueue, role_of, touch
 from wakeful.errors import InvalidJob, InvalidSetting, NotAllowed, SchedulerError
+from wakeful.kernel.actions.idempotency import run_idempotent
 from wakeful.kernel.rules.outcome import clean
 from wakeful.patterns import Pattern
 
 if TYPE_CHECKING:
+    from wakeful.kernel.actions.idempotency import IdempotentRequest
     from wakeful.kernel.context import Context
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
@@ -76,7 +78,9 @@ def hear(tx: Transaction, context: Context, incoming: Any) -> None:
         _answer(tx, context, message, str(found.turned_away[0]))
 
 
-async def pass_on(scheduler: Scheduler, message: InboundMessage, agent: str | None) -> Received:
+async def pass_on(
+    scheduler: Scheduler, message: InboundMessage, agent: str | None, once: IdempotentRequest | None = None
+) -> Received:
     """A program passes on a message; NotAllowed for a sender who is not paired with a chat."""
     if not message.text.strip() or not message.sender.strip() or not message.sender.isprintable():
         raise InvalidJob("A message needs a text, and a sender of printable characters.")
@@ -87,7 +91,9 @@ async def pass_on(scheduler: Scheduler, message: InboundMessage, agent: str | No
         return patterns_for(tx, message.connector, agent)
 
     found = found_in(message.text, await scheduler.read(look))
-    return await scheduler.transact(lambda tx, context: _receive(tx, context, message, agent, found))
+    return await scheduler.transact(
+        lambda tx, context: run_idempotent(tx, once, lambda: _receive(tx, context, message, agent, found))
+    )
 
 
 def _check(tx: Transaction, message: InboundMessage, agent: str | None) -> None:

@@ -38,7 +38,7 @@ from wakeful.errors import InvalidSetting, SchedulerError
 from wakeful.references import filled
 from wakeful.routing import addresses
 from wakeful.routing.auth import Gate, Operator, Viewer, address_of
-from wakeful.routing.idempotency import answer, respond
+from wakeful.routing.idempotency import Key, StoredAnswer, answer, respond
 from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, id_page
 from wakeful.routing.problems import ApiError, answers
 from wakeful.routing.wiring import Sched
@@ -183,14 +183,17 @@ def _taken(found: ReceivedRequest) -> dict[str, Any]:
     responses=answers(404, 409, 429),
     summary="Pass on a chat message, which starts the schedules that match it",
 )
-async def pass_on_message(scheduler: Sched, _: Operator, given: MessageIn) -> Response:
+async def pass_on_message(scheduler: Sched, _: Operator, given: MessageIn, key: Key) -> Response:
     message = messages.InboundMessage(given.connector, given.sender, given.text, given.message_id)
-    found = await messages.pass_on(scheduler, message, given.agent)
+    return await key.do(lambda once: messages.pass_on(scheduler, message, given.agent, once), _passed_on)
+
+
+def _passed_on(found: messages.Received) -> StoredAnswer:
     if found.turned_away and not found.taken:
         raise _later(found.turned_away[0])
     runs = [ids.run_text(one.run_id) for one in found.taken if one.run_id]
     first: dict[str, Any] = {"run": None, "request": None, "duplicate": False}
-    return respond(answer(202, {**first, **(_taken(found.taken[0]) if found.taken else {}), "runs": runs}))
+    return answer(202, {**first, **(_taken(found.taken[0]) if found.taken else {}), "runs": runs})
 
 
 # -- what came in ------------------------------------------------------------------------------------------------------
@@ -231,6 +234,10 @@ async def get_inbound(scheduler: Sched, _: Operator, request_id: Ref) -> Respons
     responses=answers(404, 409, 429),
     summary="Replay a request: start its schedule again with the same content",
 )
-async def replay_request(scheduler: Sched, _: Operator, request_id: Ref) -> Response:
-    found = _accepted(await scheduler.transact(lambda tx, context: replay(tx, context, request_id)))
-    return respond(answer(202, _taken(found), Location=f"/api/runs/{ids.run_text(found.run_id)}"))
+async def replay_request(scheduler: Sched, _: Operator, request_id: Ref, key: Key) -> Response:
+    return await key.transact(scheduler, lambda tx, context: replay(tx, context, request_id), _replayed)
+
+
+def _replayed(found: ReceivedRequest | TurnedAway) -> StoredAnswer:
+    taken = _accepted(found)
+    return answer(202, _taken(taken), Location=f"/api/runs/{ids.run_text(taken.run_id)}")

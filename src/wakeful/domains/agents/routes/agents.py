@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import APIRouter, Path
 from starlette.responses import Response
 
 from wakeful.domains.agents import pausing, run_requests
+from wakeful.domains.agents.registry import check_labels
 from wakeful.domains.agents.route_models import (
     AgentOut,
     AgentSummary,
@@ -17,13 +18,19 @@ from wakeful.domains.agents.route_models import (
     WakeIn,
     WakeOut,
 )
+from wakeful.domains.agents.wakes import Requested, request_wake
 from wakeful.kernel.actions.recording import origin_of
 from wakeful.routing import addresses
 from wakeful.routing.auth import Allowed, Operator, OperatorOrRun, ViewerOrRun
-from wakeful.routing.idempotency import answer, respond, undoable
+from wakeful.routing.idempotency import Key, answer, respond, undoable
 from wakeful.routing.paging import Page
 from wakeful.routing.problems import answers
 from wakeful.routing.wiring import Sched
+
+if TYPE_CHECKING:
+    from wakeful.domains.agents.hops import RequestingAgent
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
 
 router = APIRouter(prefix="/api/agents", tags=["agents"])
 
@@ -67,11 +74,15 @@ async def get_agent(scheduler: Sched, caller: ViewerOrRun, name: AgentName) -> R
     responses=answers(404, 409),
     summary="Wake an agent; requests within 250 ms become one run",
 )
-async def wake_agent(scheduler: Sched, caller: OperatorOrRun, name: AgentName, given: WakeIn | None = None) -> Response:
-    if caller.run is not None:
-        return respond(answer(202, await run_requests.wake(scheduler, caller.run, name)))
-    reason = given.reason if given is not None else "manual"
-    return respond(answer(202, await scheduler.agents.request_wake(name, reason)))
+async def wake_agent(
+    scheduler: Sched, caller: OperatorOrRun, name: AgentName, key: Key, given: WakeIn | None = None
+) -> Response:
+    def work(tx: Transaction, context: Context) -> tuple[Requested, RequestingAgent | None]:
+        if caller.run is not None:
+            return run_requests.woken(tx, context, caller.run, name)
+        return request_wake(tx, context, name, given.reason if given is not None else "manual"), None
+
+    return await key.transact(scheduler, work, lambda found: answer(202, run_requests.shown_wake(*found)))
 
 
 @router.post(
@@ -82,13 +93,15 @@ async def wake_agent(scheduler: Sched, caller: OperatorOrRun, name: AgentName, g
     responses=answers(404, 409, 429),
     summary="Leave an agent something to hear when it is next woken",
 )
-async def add_agent_event(scheduler: Sched, caller: OperatorOrRun, name: AgentName, given: EventIn) -> Response:
-    if caller.run is not None:
-        return respond(answer(202, await run_requests.leave_event(scheduler, caller.run, name, given)))
-    added = await scheduler.agents.add_event(
-        name, given.text, source=given.source, context_key=given.context_key, wake=given.wake
+async def add_agent_event(
+    scheduler: Sched, caller: OperatorOrRun, name: AgentName, given: EventIn, key: Key
+) -> Response:
+    check_labels(given.source, given.context_key)
+    return await key.transact(
+        scheduler,
+        lambda tx, context: run_requests.left(tx, context, caller.run, name, given),
+        lambda found: answer(202, run_requests.shown_event(name, found)),
     )
-    return respond(answer(202, added))
 
 
 @router.post(

@@ -10,7 +10,7 @@ from starlette.responses import Response
 from wakeful.domains.agents import work
 from wakeful.domains.agents.route_models import WorkIn, WorkOut
 from wakeful.routing.auth import Operator, Viewer
-from wakeful.routing.idempotency import answer, respond
+from wakeful.routing.idempotency import Key, answer, respond
 from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, id_page
 from wakeful.routing.problems import answers
 from wakeful.routing.wiring import Sched
@@ -56,10 +56,13 @@ async def list_work(
     responses={**answers(404, 409), 200: {"description": "there already", "model": WorkOut}},
     summary="Add a work item to an agent's queue",
 )
-async def add_work(scheduler: Sched, _: Operator, given: WorkIn) -> Response:
+async def add_work(scheduler: Sched, _: Operator, given: WorkIn, key: Key) -> Response:
     new = work.NewItem(given.title, given.body, given.external_id, given.priority)
-    item, is_new = await scheduler.transact(lambda tx, context: work.add_item(tx, context, given.agent, new))
-    return respond(answer(201 if is_new else 200, item))
+    return await key.transact(
+        scheduler,
+        lambda tx, context: work.add_item(tx, context, given.agent, new),
+        lambda found: answer(201 if found[1] else 200, found[0]),
+    )
 
 
 @router.get(
@@ -91,5 +94,5 @@ async def release_work(scheduler: Sched, _: Operator, item_id: Ref) -> Response:
     responses=answers(404, 409),
     summary="Let a done or failed item be worked on again",
 )
-async def retry_work(scheduler: Sched, _: Operator, item_id: Ref) -> Response:
-    return respond(answer(200, await scheduler.transact(lambda tx, _: work.retry_item(tx, item_id))))
+async def retry_work(scheduler: Sched, _: Operator, item_id: Ref, key: Key) -> Response:
+    return await key.transact(scheduler, lambda tx, _: work.retry_item(tx, item_id), lambda found: answer(200, found))

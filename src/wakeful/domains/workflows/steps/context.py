@@ -54,7 +54,9 @@ class StepContext(HandlerContext):
         """Give it the attempt that it belongs to, and what earlier ones recorded."""
         self.attempt = attempt
         self.known = {step.name: step for step in steps}
-        self.asked: list[str] = []  # names of steps that the function has called for
+        self.asked: set[str] = set()  # names of steps that the function has called for
+        self._unasked = dict.fromkeys(self.known)  # those on record that it has not
+        self._open = {step.name for step in steps if step.status in ("running", UNCERTAIN)}  # may have happened or not
         self.failed: dict[str, asyncio.Task[Any] | None] = {}  # steps that failed, each with the task it failed in
         self.caught: list[str] = []  # those of them that the handler went on after
         self._root = asyncio.current_task()
@@ -233,7 +235,8 @@ class StepContext(HandlerContext):
                 f"{self._handler.name} has two steps called {name!r:.80}: the name of a step is used once in a run. "
                 "Rename one, or add to the name what tells them apart."
             )
-        self.asked.append(name)
+        self.asked.add(name)
+        self._unasked.pop(name, None)
 
     async def _refuse_changed(self, wanted: StepRequest) -> None:
         """Other code recorded steps that this code does not have: doing another one could do the same once more."""
@@ -251,7 +254,7 @@ class StepContext(HandlerContext):
 
     def unasked(self) -> list[str]:
         """The steps on record that the function has not called for."""
-        return [name for name in self.known if name not in self.asked]
+        return list(self._unasked)
 
     # -- doing --------------------------------------------------------------------------------------------------------
 
@@ -267,6 +270,7 @@ class StepContext(HandlerContext):
         )  # fmt: skip
         caught, self.caught = self.caught, []
         self.known[wanted.name] = step
+        self._open.add(wanted.name)
         await self.attempt.begin_step(step, caught)
         try:
             value = await self._within(wanted.limit, wanted.function, *wanted.args, **wanted.kwargs)
@@ -289,8 +293,8 @@ class StepContext(HandlerContext):
     async def _end_step(self, step: StepRow) -> None:
         ended = step._replace(ended_at=self._scheduler.clock.now())
         self.known[step.name] = ended
-        doubtful = any(one.status in ("running", UNCERTAIN) for one in self.known.values())
-        await self.attempt.end_step(ended, doubtful=doubtful)
+        self._open.discard(step.name)
+        await self.attempt.end_step(ended, doubtful=bool(self._open))
 
     async def _note_failure(self, step: StepRow, error: BaseException, caller: asyncio.Task[Any] | None) -> NoReturn:
         """The step is over, and has failed."""

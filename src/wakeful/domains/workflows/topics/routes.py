@@ -23,7 +23,7 @@ from wakeful.domains.workflows.route_models import (
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.routing import addresses
 from wakeful.routing.auth import Operator, Viewer
-from wakeful.routing.idempotency import answer, respond
+from wakeful.routing.idempotency import Key, answer, respond
 from wakeful.routing.paging import LIMIT, Cursor, Limit, Page, cursor_of, read_id_cursor
 from wakeful.routing.problems import answers
 from wakeful.routing.wiring import Sched
@@ -104,7 +104,9 @@ async def list_events(
     responses={**answers(404, 409), 200: {"description": "the message id is known", "model": EventOut}},
     summary="Publish an event by hand",
 )
-async def publish_event(scheduler: Sched, caller: Operator, name: Name, topic: Topic, given: PublishIn) -> Response:
+async def publish_event(
+    scheduler: Sched, caller: Operator, *, name: Name, topic: Topic, given: PublishIn, key: Key
+) -> Response:
     by_hand = input_actions.ByHand(topic, given.message_id, given.payload)
 
     def work(tx: Transaction, context: Any) -> tuple[bool, dict[str, Any]]:
@@ -113,8 +115,7 @@ async def publish_event(scheduler: Sched, caller: Operator, name: Name, topic: T
         shown = views.event_views(tx, [event])[0] if event is not None else views.pruned_view(found.event_id, by_hand)
         return found.new, shown
 
-    new, shown = await scheduler.transact(work)
-    return respond(answer(201 if new else 200, shown))
+    return await key.transact(scheduler, work, lambda found: answer(201 if found[0] else 200, found[1]))
 
 
 @router.get(
@@ -155,11 +156,15 @@ async def skip_input(scheduler: Sched, caller: Operator, name: Name, input_id: I
     responses=answers(404, 409),
     summary="Run an input again, as new events",
 )
-async def rerun_input(scheduler: Sched, caller: Operator, name: Name, input_id: InputId, given: ReasonIn) -> Response:
-    made = await scheduler.transact(
-        lambda tx, context: input_actions.rerun_input(tx, context, name, input_id, reason=given.reason, who=caller.name)
+async def rerun_input(
+    scheduler: Sched, caller: Operator, *, name: Name, input_id: InputId, given: ReasonIn, key: Key
+) -> Response:
+    who, reason = caller.name, given.reason
+    return await key.transact(
+        scheduler,
+        lambda tx, context: input_actions.rerun_input(tx, context, name, input_id, reason=reason, who=who),
+        lambda made: answer(200, {"id": input_id, "events": made}),
     )
-    return respond(answer(200, {"id": input_id, "events": made}))
 
 
 @router.post(
@@ -183,14 +188,17 @@ async def skip_event(scheduler: Sched, caller: Operator, name: Name, event_id: E
     responses=answers(404, 409),
     summary="Continue all parked events",
 )
-async def replay_parked(scheduler: Sched, caller: Operator, name: Name, given: ReplayIn | None = None) -> Response:
+async def replay_parked(
+    scheduler: Sched, caller: Operator, name: Name, key: Key, given: ReplayIn | None = None
+) -> Response:
     wanted = given if given is not None else ReplayIn()
-    made = await scheduler.transact(
+    return await key.transact(
+        scheduler,
         lambda tx, context: input_actions.replay_all_parked(
             tx, context, name, reason=wanted.reason or "", who=caller.name, start_over=wanted.start_over
-        )
+        ),
+        lambda made: answer(200, {"name": name, "events": made}),
     )
-    return respond(answer(200, {"name": name, "events": made}))
 
 
 @router.post(
@@ -202,12 +210,13 @@ async def replay_parked(scheduler: Sched, caller: Operator, name: Name, given: R
     summary="Publish a consumed event again, as a new one; continue a parked one",
 )
 async def replay_event(
-    scheduler: Sched, caller: Operator, name: Name, event_id: EventId, given: ReplayIn | None = None
+    scheduler: Sched, caller: Operator, *, name: Name, event_id: EventId, key: Key, given: ReplayIn | None = None
 ) -> Response:
     wanted = given if given is not None else ReplayIn()
-    made = await scheduler.transact(
+    return await key.transact(
+        scheduler,
         lambda tx, context: input_actions.replay_event(
             tx, context, name, event_id, reason=wanted.reason or "", who=caller.name, start_over=wanted.start_over
-        )
+        ),
+        lambda made: answer(201, {"id": event_id, "events": [made]}),
     )
-    return respond(answer(201, {"id": event_id, "events": [made]}))

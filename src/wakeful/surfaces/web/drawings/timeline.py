@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from wakeful.counting import counted
 from wakeful.kernel.views.timeline import Mark, Row, Timeline
@@ -21,6 +22,8 @@ SHAPES = {
 QUIET = ("noop", "skipped", "deferred", "cancelled")
 MERGED = 0.4  # bars that are closer than this, in percent, are one
 DENSE = 0.75  # coming starts that are closer than this on average are a dotted line
+TICK = 0.16  # the width of a coming start
+NEAR = 0.8  # shapes of one outcome that are closer than this would hide one another: they are one
 MOST_SHAPES = 40  # the newest ones; earlier ones are bars of their tone
 LINE = 14
 
@@ -53,12 +56,11 @@ def draw_row(row: Row, line: Timeline, clock: Clock) -> Markup:
     scale = Scale(line.since, line.until)
     shaped = [mark for mark in row.marks if mark.what in SHAPES][-MOST_SHAPES:]
     apart = set(shaped)
-    parts = [Markup('<use href="#back"/>')]
+    parts = [f'<svg role="group" aria-label="{escape(describe_row(row, line, clock))}"><use href="#back"/>']
     parts += _bars([mark for mark in row.marks if mark not in apart], scale, line.now, clock)
     parts += _shapes(shaped, scale, line.now, clock)
     parts += _ahead(row, scale)
-    about = Markup('<svg role="group" aria-label="{}">').format(describe_row(row, line, clock))
-    return about + Markup("").join(parts) + Markup("</svg>")
+    return Markup("".join(parts) + "</svg>")  # noqa: S704 - numbers, our own words, and a label that is escaped
 
 
 def draw_back(line: Timeline, ticks: Sequence[int]) -> Markup:
@@ -113,18 +115,14 @@ def describe_row(row: Row, line: Timeline, clock: Clock) -> str:
     return f"{row.job.name}: {', '.join(parts)}"
 
 
-def _bars(marks: Sequence[Mark], scale: Scale, now: int, clock: Clock) -> Iterator[Markup]:
+def _bars(marks: Sequence[Mark], scale: Scale, now: int, clock: Clock) -> Iterator[str]:
     for bar in _merged(marks, scale, now):
         title = clock(bar.first) if bar.runs == 1 else f"{counted(bar.runs, 'run')} from {clock(bar.first)}"
-        width = round(max(0.17, bar.right - bar.left), 2)
         if bar.tone == "quiet" and bar.runs == 1:
-            yield Markup('<circle class="b quiet" cx="{}%" cy="{}" r="2.2"><title>{}</title></circle>').format(
-                bar.left, LINE, title
-            )
+            yield f'<circle class="b quiet" cx="{bar.left}%" cy="{LINE}" r="2.2"><title>{title}</title></circle>'
         else:
-            yield Markup('<rect class="b {}" x="{}%" y="8" width="{}%" height="12"><title>{}</title></rect>').format(
-                bar.tone, bar.left, width, title
-            )
+            place = f'x="{bar.left}%" y="8" width="{round(max(0.17, bar.right - bar.left), 2)}%" height="12"'
+            yield f'<rect class="b {bar.tone}" {place}><title>{title}</title></rect>'
 
 
 def _merged(marks: Sequence[Mark], scale: Scale, now: int) -> list[Bar]:
@@ -147,27 +145,55 @@ def _tone(mark: Mark) -> str:
     return "run" if mark.until is None or mark.what == "active" else "quiet" if mark.what in QUIET else "ok"
 
 
-def _shapes(marks: Sequence[Mark], scale: Scale, now: int, clock: Clock) -> Iterator[Markup]:
-    for mark in marks:
+def _shapes(marks: Sequence[Mark], scale: Scale, now: int, clock: Clock) -> Iterator[str]:
+    for mark, runs in _near(marks, scale):
         shape, tone = SHAPES[mark.what]
-        label = f"{clock(mark.at)} {mark.what}"
+        label = f"{clock(mark.at)} {mark.what}" + (f", the last of {runs}" if runs > 1 else "")
+        left = scale.at(mark.at)
         if mark.what == "waiting":
-            left = scale.at(mark.at)
-            width = round(scale.at(now) - left, 2)
-            yield Markup('<rect class="b wait" x="{}%" y="9" width="{}%" height="10"/>').format(left, width)
-        drawn = Markup(
-            '<svg class="i {}" x="{}%" y="6" width="16" height="16"><title>{}</title><use href="#{}" x="-8"/></svg>'
-        ).format(tone, scale.at(mark.at), label, shape)
-        link = Markup('<a href="/runs/{}" aria-label="{}">{}</a>').format(mark.run, label, drawn)
-        yield link if mark.run else drawn  # what was simulated is no run that could be looked at
+            yield f'<rect class="b wait" x="{left}%" y="9" width="{round(scale.at(now) - left, 2)}%" height="10"/>'
+        about = f'class="i {tone}" x="{left}%" y="6" width="16" height="16"'
+        drawn = f'<svg {about}><title>{label}</title><use href="#{shape}" x="-8"/></svg>'
+        # What was simulated is no run that could be looked at.
+        yield f'<a href="/runs/{mark.run}" aria-label="{label}">{drawn}</a>' if mark.run else drawn
 
 
-def _ahead(row: Row, scale: Scale) -> Iterator[Markup]:
-    places = [scale.at(at) for at in row.ahead]
-    is_dense = len(places) > 2 and (places[-1] - places[0]) / (len(places) - 1) < DENSE
-    if row.more_ahead or is_dense:
-        first = places[0]
-        yield Markup('<line class="f dots" x1="{}%" x2="100%" y1="{}" y2="{}"/>').format(first, LINE, LINE)
+def _near(marks: Sequence[Mark], scale: Scale) -> list[tuple[Mark, int]]:
+    """The shapes that are drawn, and for how many each stands: the last of those that would hide one another."""
+    found: list[tuple[Mark, int]] = []
+    begin = 0.0
+    for mark in marks:
+        left = scale.at(mark.at)
+        if found and found[-1][0].what == mark.what != "waiting" and left - begin < NEAR:
+            found[-1] = mark, found[-1][1] + 1
+        else:
+            begin = left
+            found.append((mark, 1))
+    return found
+
+
+def _ahead(row: Row, scale: Scale) -> Iterator[str]:
+    """Coming starts as one line: dotted where they are many, else with a dash at each of them."""
+    if not row.ahead:
         return
-    for place in places:
-        yield Markup('<line class="f" x1="{0}%" x2="{0}%" y1="9" y2="19"/>').format(place)
+    places = [scale.at(at) for at in row.ahead]
+    first, last = places[0], places[-1]
+    is_dense = len(places) > 2 and (last - first) / (len(places) - 1) < DENSE
+    if row.more_ahead or is_dense:
+        yield f'<line class="f dots" x1="{first}%" x2="100%" y1="{LINE}" y2="{LINE}"/>'
+        return
+    if len(places) == 1:
+        yield f'<line class="f" x1="{first}%" x2="{first}%" y1="9" y2="19"/>'
+        return
+    begin, end = round(first - TICK / 2, 2), round(last + TICK / 2, 2)
+    about = f'pathLength="{round((end - begin) * 100)}" stroke-dasharray="{_dashes(places)}"'
+    yield f'<line class="f each" x1="{begin}%" x2="{end}%" y1="{LINE}" y2="{LINE}" {about}/>'
+
+
+def _dashes(places: Sequence[float]) -> str:
+    """Dashes and gaps between these places, in hundredths of a percent; one of each where they are alike."""
+    dash = round(TICK * 100)
+    gaps = [max(0, round((right - left - TICK) * 100)) for left, right in pairwise(places)]
+    if max(gaps) - min(gaps) <= 2:
+        return f"{dash} {round((places[-1] - places[0]) * 100 / len(gaps) - dash, 2)}"
+    return " ".join([*(f"{dash} {gap}" for gap in gaps), str(dash)])

@@ -93,10 +93,12 @@ export function swap(id, html) {
 }
 
 const key = (node) => (node.nodeType === 1 ? node.dataset.id || node.id || null : null);
-const inHand = (node) => node.nodeType === 1 &&
-  (node.matches("form, dialog, [data-selection]") || node !== page && node.contains(document.activeElement) && node.matches("[data-id]") ||
-    performance.now() > freed && node.matches("[data-id]:hover") || node.matches("[data-id]") && $("input:checked", node));
-const touched = (list) => performance.now() > freed && list.matches?.("[data-list]") && (list.matches(":hover, :focus-within") || $("input:checked", list));
+const own = "form, dialog, [data-selection]";
+const inHand = (node) => node.nodeType === 1 && (node.matches(own) || node.matches("[data-id]") &&
+  (node.contains(document.activeElement) || performance.now() > freed && node.matches(":hover") || $("input:checked", node)));
+// Who has scrolled into a list of what is newest reads there.
+const touched = (list) => performance.now() > freed && list.matches("[data-list]") &&
+  (list.matches(":hover, :focus-within") || $("input:checked", list) || list.dataset.list && list.getBoundingClientRect().top < 0);
 const flash = (node) => { node.classList?.remove("fresh"); void node.offsetWidth; node.classList?.add("fresh"); };
 
 // What differs at the end of a text, so that a selection at its beginning stays.
@@ -107,21 +109,23 @@ function merge(old, fresh) {
   if (old.isEqualNode(fresh)) return;
   if (old.nodeType === 3 && fresh.nodeType === 3) return old.replaceData(...difference(old.data, fresh.data));
   if (old.nodeType !== 1 || old.nodeName !== fresh.nodeName) return old.replaceWith(fresh);
-  if (inHand(old)) { if (!old.matches("form, dialog, [data-selection]")) skipped++; return; }
+  if (inHand(old)) { if (!old.matches(own)) skipped++; return; }
   for (const { name } of [...old.attributes]) if (!fresh.hasAttribute(name)) old.removeAttribute(name);
   for (const { name, value } of fresh.attributes) if (old.getAttribute(name) !== value) old.setAttribute(name, value);
   const still = touched(old);
-  const known = new Map([...old.childNodes].filter(key).map((one) => [key(one), one]));
+  const known = new Map([...old.childNodes].filter(key).map((one) => [key(one), [one, one.dataset.v]]));
   let at = old.firstChild;
   for (const wanted of [...fresh.childNodes]) {
-    const same = key(wanted) ? known.get(key(wanted)) : at && !key(at) && at.nodeName === wanted.nodeName ? at : null;
-    if (!same && still && key(wanted)) { skipped++; newer++; continue; }
-    if (!same) { old.insertBefore(wanted, at); if (key(wanted)) flash(wanted); continue; }
+    const id = key(wanted);
+    const [there, v] = known.get(id) || [];
+    // A list of what is newest that nobody touches is written anew in place: its rows push nothing.
+    const same = !still && old.dataset.list ? at : id ? there : at && !key(at) && at.nodeName === wanted.nodeName ? at : null;
+    if (!same && still && id) { skipped++; newer++; continue; }
+    if (!same) { old.insertBefore(wanted, at); if (id) flash(wanted); continue; }
     if (same !== at && !still) old.insertBefore(same, at);
     if (same === at || !still) at = same.nextSibling;
-    const before = same.dataset?.v;
     merge(same, wanted);
-    if (before !== undefined && before !== same.dataset?.v) flash(same);
+    if (id && v !== wanted.dataset.v) flash(same);
   }
   while (at) { const following = at.nextSibling; if (still && key(at) || inHand(at)) skipped++; else at.remove(); at = following; }
 }

@@ -55,8 +55,10 @@ export function offer(region, number) {
   const id = `newer-${region.id}`;
   const pill = document.getElementById(id);
   if (!number) return pill?.remove();
-  if (!pill) region.before(make("button", { id, className: "btn newer", type: "button", onclick: letGo }));
-  write(document.getElementById(id), `${number} new`);
+  const showThem = () => { if (region.getBoundingClientRect().top < 0) scrollTo(0, scrollY + region.getBoundingClientRect().top - 72); letGo(); };
+  if (!pill) region.before(make("button", { id, className: "btn newer", type: "button", onclick: showThem }));
+  // A page of a list has at most 50 rows.
+  write(document.getElementById(id), `${number < 50 ? number : "50+"} new`);
 }
 
 // -- find --

@@ -41,6 +41,7 @@ document.addEventListener("click", async (event) => {
   const seen = await preview(what);
   if (!seen) return;
   const refused = Object.entries(seen.refused);
+  if (!seen.count && !refused.length) return tell(what === "run" ? "There is nothing to start." : `Nothing would change: they are ${what === "pause" ? "paused" : "not paused"}.`);
   const lines = [
     `${seen.count.toLocaleString("en")} will change${seen.unchanged ? `, ${seen.unchanged.toLocaleString("en")} stay as they are` : ""}.`,
     ...(refused.length ? [`${refused.length} cannot: ${refused.slice(0, 3).map(([, why]) => why).join(" ")}`] : []),
@@ -91,10 +92,19 @@ if (form) {
     if (inline) write(inline, wrong || `Next: ${$$("li .at", fresh).map((one) => one.textContent.trim()).join(", ")}`);
     tick();
   };
+  // The command that changes the same, as far as it is an option or the schedule.
+  const shell = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`);
+  const twin = $("[data-twin]");
+  const begin = twin.textContent;
+  const tellTwin = (changed) => {
+    const flags = changed.filter((one) => !["payload", "command", "url", "name"].includes(one.name) && one.value);
+    write(twin, flags.length ? [begin.split(" --")[0], ...flags.map((one) => `--${one.name.replaceAll("_", "-")} ${shell(one.value)}`)].join(" ") : begin);
+  };
   const differ = () => {
     const card = $("[data-diff]");
     const changed = [...form.elements].filter((one) => one.name && one.value !== one.defaultValue);
     if (!card || !form.dataset.job) return changed;
+    tellTwin(changed);
     card.hidden = !changed.length;
     $("dl", card).replaceChildren(...changed.flatMap((one) => [make("dt", { textContent: one.name.replace("_", " ") }),
       make("dd", {}, make("del", { textContent: one.defaultValue || "nothing" }), " → ", make("ins", { textContent: one.value || "nothing" }))]));
