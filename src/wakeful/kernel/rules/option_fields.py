@@ -170,7 +170,8 @@ OPTIONS = (
           {"anyOf": [_CONNECTOR, map_of({"to": _CONNECTOR}, {"on": one_of(*DELIVER_ON)})]},
           "Where results are sent: a connector, or where and which of them.",
           {"to": "phone", "on": "failure"}, Flag("CONNECTOR"), lambda said: {"to": said[0], "on": said[1]}),
-    Field("retention", reading.read_retention, map_of({}, {"age": DURATION, "runs": {**COUNT, "minimum": 1}}),
+    Field("retention", reading.read_retention,
+          {**map_of({}, {"age": DURATION, "runs": {**COUNT, "minimum": 1}}), "minProperties": 1},
           "How long ended runs of this job are kept, and how many (default: the retention of the server).",
           {"age": "7d", "runs": 100}, Flag("AGE,RUNS", "kept"), reading.write_retention),
 )

@@ -164,8 +164,8 @@ def read_retention(key: str, value: Any) -> dict[str, Any]:
     unknown = set(value) - {"age", "runs"}
     if unknown:
         raise InvalidJob(f"{key} has no {min(map(str, unknown))!r:.80}: it takes age and runs.")
-    age = interval_ms(value["age"]) if value.get("age") is not None else None
-    runs = _count(f"{key}.runs", value["runs"]) if value.get("runs") is not None else None
+    age = interval_ms(value["age"]) if "age" in value else None
+    runs = _count(f"{key}.runs", value["runs"]) if "runs" in value else None
     if runs == 0:
         raise InvalidJob(f"{key}.runs is at least 1: the last run of a job is always kept.")
     return {key: (age, runs)}
