@@ -8,6 +8,7 @@ import pytest
 
 from tests.kernel.scene import at, failing, virtual
 from wakeful import Cron, Every, Interval, Once, ScheduleTriggerError, TransientError
+from wakeful.triggers.moments import iso, to_ms
 
 LADDER = [30, 60, 300, 900, 3600]
 
@@ -98,6 +99,40 @@ async def test_a_manual_success_ends_the_backoff(scene):
         await scene.sleep("1s")
         job = await scheduler.get_job("a")
         assert (job.consecutive_errors, job.next_run_at) == (0, at(0, 2))
+
+
+@pytest.mark.promise("H6", "X25")
+@pytest.mark.parametrize("trigger", [Interval("15s"), Every("3s", anchor=at()), Every("1m", anchor=at())], ids=str)
+@virtual
+async def test_starts_by_hand_after_a_slot_that_waits_keep_the_backoff_while_they_fail_and_end_it_with_a_success(
+    scene, trigger
+):
+    works = set()
+
+    async def act(run):
+        if run.reason not in works:
+            raise RuntimeError
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", trigger, backoff=["1h"], max_errors=0)
+        await scheduler.start()
+        await scene.sleep("2m30s")  # a slot has come and is put off
+        until = (await scheduler.get_job("a")).next_run_at
+        for _ in range(2):
+            await scheduler.run_job("a")
+            await scene.sleep("1s")
+            job, facts = await scheduler.get_job("a"), (await scheduler.explain("a")).facts
+            assert (job.consecutive_errors, job.next_run_at, facts["backoff_until"]) == (1, until, iso(to_ms(until)))
+        works |= {"manual", "schedule"}
+        await scheduler.run_job("a")
+        await scene.sleep("1s")
+        job = await scheduler.get_job("a")
+        assert (job.consecutive_errors, (await scheduler.explain("a")).facts["backoff_until"]) == (0, None)
+        assert job.next_run_at - scene.times[-1] <= timedelta(minutes=1), "as if it had never failed"
+        await scene.sleep("3m")
+        assert scene.runs[-1].reason == "schedule"
+        assert (await scheduler.get_ledger("a", since=at())).total.unaccounted == 0
 
 
 @pytest.mark.promise("H6", "X9")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.kernel.scene import at, virtual
-from wakeful import Cron
+from wakeful import Cron, Every
 
 
 async def opened(scene):
@@ -123,3 +123,44 @@ async def test_recovering_what_was_tried_again_by_hand_leaves_the_nightly_slot_t
         assert [run.slot for run in scene.runs] == [at(2)] * (2 + times) + [at(26)]
         tally = (await scheduler.get_ledger("backup", since=at(0))).total
         assert (tally.due, tally.ran, tally.merged, tally.unaccounted) == (2, 2, 0, 0)
+
+
+@pytest.mark.promise("H6", "X31")
+@pytest.mark.parametrize("works", [True, False])
+@virtual
+async def test_a_slot_that_was_put_off_starts_once_the_recovery_of_what_was_tried_again_by_hand_has_succeeded(
+    scene, works
+):
+    async def act(run):
+        if len(scene.runs) in (2, 3):
+            await scene.sleep("3h")  # cut off
+        if len(scene.runs) == 1 or not works:
+            raise ValueError("broken")
+
+    scene.act = act
+    scheduler = await opened(scene)
+    backoff = ["30s", "1m", "1h"]  # the recovery waits for the first, after two crashes; the slot, after three errors
+    await scheduler.add_job("a", Every("20s", anchor=at()), timeout="5h", backoff=backoff, max_errors=0)
+    await scheduler.start()
+    await scene.until(at(0, 0, 30))
+    await scheduler.retry_run((await scheduler.get_run_log("a"))[0].id)
+    await scene.sleep("2s")
+    for _ in range(2):
+        await cut_off(scene, scheduler, "crash")
+        scheduler = await opened(scene)
+        await scheduler.start()
+        await scene.sleep("2s")
+    await scene.until(at(0, 1, 15))
+    began = [(run.slot, run.reason) for run in scene.runs]
+    first = at(0, 0, 20)
+    assert began[:4] == [(first, "schedule"), (first, "manual"), (first, "recovery"), (first, "recovery")]
+    job, facts = await scheduler.get_job("a"), (await scheduler.explain("a")).facts
+    if works:
+        assert began[4:] == [(at(0, 1), "schedule")]
+        assert (job.next_run_at, facts["backoff_until"]) == (at(0, 1, 20), None)
+        assert {skip["reason"]: skip["count"] for skip in facts["skips"]} == {"backing_off": 1}
+    else:
+        assert began[4:] == []
+        assert (job.next_run_at > at(1), facts["backoff_until"] is not None) == (True, True)
+    assert (await scheduler.get_ledger("a", since=at())).total.unaccounted == 0
+    await scheduler.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from tests.simulation.invariants import Broken, Connection, Row
 
@@ -15,39 +15,46 @@ OF_DOMAINS = ("agent", "session", "workflow", "delivery")
 class Consequences:
     """What was seen of a world's runs at the last look."""
 
-    def __init__(self, *, merges: bool = False) -> None:
-        self._merges = merges
+    def __init__(
+        self, by_hand: Collection[int], watch: Callable[[], Connection], report: Callable[[str], None], *, merges: bool
+    ) -> None:
+        """`by_hand`: runs that people cancelled, as they do so."""
+        self._by_hand, self._watch, self._report, self._merges = by_hand, watch, report, merges
         self._ended: set[int] = set()  # runs that the engine was seen to end for a slot
         self._merged: dict[int, int] = {}  # slots of a job that were merged into others
         self._started: dict[int, int] = {}  # runs of a job that the schedule started for a slot
         self._forgiven: set[int] = set()  # jobs whose errors a person, or an edit, may have forgotten
 
-    def check(self, connection: Connection, by_hand: Collection[int], started: dict[int, int], *, edited: bool) -> None:
-        """After every step. `by_hand`: runs that people cancelled; `started`: of each job, how many runs the schedule
-        started for a slot; `edited`: a person did something to a job in this step.
+    def check(self, started: dict[int, int], *, edited: bool) -> None:
+        """After every step. `started`: of each job, how many runs the schedule started for a slot; `edited`: a person
+        did something to a job in this step.
         """
+        connection = self._watch()
         states = {
             row["job_id"]: row
             for row in connection.execute(
                 "SELECT s.*, j.name, j.kind, j.options, j.removed_at FROM job_state s JOIN jobs j ON j.id = s.job_id"
             )
         }
-        self._check_ended(connection, states, by_hand)
         if self._merges:
             self._check_merged(connection, states, started)
         self._check_errors(connection, states, edited=edited)
 
-    def _check_ended(self, connection: Connection, states: dict[int, Row], by_hand: Collection[int]) -> None:
-        """A run is ended for a slot only where the job, as it is then, says so."""
-        for run in connection.execute("SELECT id, job_id FROM runs WHERE cancel = 1 ORDER BY id").fetchall():
-            if run["id"] in by_hand or run["id"] in self._ended:
-                continue
+    def see_ended(self) -> None:
+        """After every commit: a run is ended for a slot only where the job, as it is then, says so.
+
+        At the end of a step would be too late: people who resume a job may take that back minutes later, in one step.
+        """
+        rows = self._watch().execute(
+            "SELECT r.id, j.name, j.options, j.removed_at, s.paused, s.enabled FROM runs r "
+            "JOIN jobs j ON j.id = r.job_id JOIN job_state s ON s.job_id = r.job_id WHERE r.cancel = 1 ORDER BY r.id"
+        )
+        for run in [row for row in rows if row["id"] not in self._ended]:
             self._ended.add(run["id"])
-            job = states[run["job_id"]]
-            # One that errors disabled, or that came to its end, may have done so after this, in the same step.
-            stopped = job["removed_at"] is not None or job["paused"]
-            if stopped or json.loads(job["options"]).get("overlap") != "cancel_other":
-                raise Broken(f"C7: run {run['id']} of {job['name']} was ended for a slot that does not replace it")
+            stopped = run["removed_at"] is not None or run["paused"] or not run["enabled"]
+            replaces = json.loads(run["options"]).get("overlap") == "cancel_other" and not stopped
+            if run["id"] not in self._by_hand and not replaces:
+                self._report(f"C7: run {run['id']} of {run['name']} was ended for a slot that does not replace it")
 
     def _check_merged(self, connection: Connection, states: dict[int, Row], started: dict[int, int]) -> None:
         """A slot is merged only into a run of the schedule: one that was started since, or is about to be."""

@@ -28,6 +28,7 @@ class Faults:
         self.crash_rate = 0.0
         self.full_rate = 0.0
         self.on_death: Callable[[str], None] = lambda _: None
+        self.on_commit: Callable[[], None] = lambda: None
 
 
 class FaultyStore(SqliteStore):
@@ -67,6 +68,7 @@ class FaultyStore(SqliteStore):
             return work(tx)
 
         result = await super().write(watched, not_before=not_before)
+        faults.on_commit()
         if faults.rng.random() < faults.crash_rate:
             self.die("after commit")
             await self._silence()

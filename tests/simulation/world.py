@@ -81,7 +81,10 @@ class World(People):
         self.order = Order(self.ranks.choice((1, 2, 3, 256)) if seed >= CROWDED else 256, self.violations.append)
         self.hooks = Hooks(random.Random(f"hooks {seed}") if seed >= PICKY else None)
         self.liveness = Liveness(self._is_begun)
-        self.consequences = Consequences(merges=self.follows_merges)
+        self.consequences = Consequences(
+            self.cancelled, self._watch, self.violations.append, merges=self.follows_merges
+        )
+        self.faults.on_commit = self.consequences.see_ended
         self._begun_of: Counter[int] = Counter()  # how many runs of a job the schedule started for a slot
         self._by_hand: set[str] = set()  # runs that a person started, and those that recover them
         self._lives = 0  # how often a node began to run
@@ -353,7 +356,7 @@ class World(People):
         check_sums(self._ledger())
         check_verdict(self._ledger(), self._watch())
         self.hooks.check(self._watch())
-        self.consequences.check(self._watch(), self.cancelled, self._begun_of, edited=self._action in EDITS)
+        self.consequences.check(self._begun_of, edited=self._action in EDITS)
         life = (self._lives, self.deaths, self.clock.now() - self.clock.boot())
         self.liveness.check(self._watch(), self.clock.now(), life)
         self._look_at_waiting()

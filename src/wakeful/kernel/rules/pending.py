@@ -10,7 +10,7 @@ from itertools import accumulate
 
 from wakeful.kernel.rules.options import OptionValues
 from wakeful.kernel.rules.outcome import FAILURES
-from wakeful.kernel.rules.passing import BACKING_OFF, MERGED, MISSED, Passed, came_meanwhile, has_grid, skip_slots
+from wakeful.kernel.rules.passing import BACKING_OFF, MERGED, MISSED, Passed, came_meanwhile, skip_slots
 from wakeful.kernel.rules.policy import (
     LATE_MS,
     Next,
@@ -94,8 +94,8 @@ def instead_of_catching_up(
 
 def after_backing_off(text: str, state: JobState, now: int) -> tuple[JobState, tuple[Passed, ...]]:
     """A run that starts beside the schedule: slots that came during a backoff before it passed because of that."""
-    waits = state.backoff_until is not None and state.slot is not None and state.slot <= now
-    if not waits or not has_grid(trigger_of(text)):
+    trigger, waits = trigger_of(text), state.backoff_until is not None and state.slot is not None and state.slot <= now
+    if not waits or trigger.relative or trigger.type == "once":
         return state, ()
     state, passes = skip_slots(text, state, now, BACKING_OFF)
     missed = state.missed + sum(one.slots for one in passes)

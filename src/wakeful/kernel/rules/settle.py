@@ -77,7 +77,8 @@ def settle(
         return _settle_report(job, state, run, result, now=now, rand=rand)
     if state.paused and result.outcome in ("success", "noop"):
         state = _without_pause(job, state, now)
-    plan = _plan(job, state, run, now, rand) if job.removed_at is None else STOPPED
+    works = result.outcome in ("success", "noop")
+    plan = _plan(job, state, run, now, rand, works=works) if job.removed_at is None else STOPPED
     tries = run.attempt - 1 if failed_before is None else failed_before
     again = _again(job, run, result, now, tries=tries, min_interval=min_interval, new_id=new_id)
     merged = _merged(again, deferred) if again is not None and again.reason == RETRY else None
@@ -100,7 +101,7 @@ def settle(
         last_outcome=result.outcome,
         crashes=0,
         missed=state.missed + plan.missed,
-        backoff_until=None,
+        backoff_until=plan.backoff_until,
         counted_to=state.counted_to if plan.counted_to is None else plan.counted_to,
     )
     if over and plan.ended:
@@ -289,7 +290,9 @@ def count_failure(job: JobDef, state: JobState, now: int) -> tuple[JobState, tup
     if options.max_errors and errors >= options.max_errors and long_enough:
         times = f"{errors} errors in a row" if errors > 1 else "an error"
         note = f"disabled {iso(now)} after {times}"
-        state = state._replace(enabled=0, slot=None, next_at=None, notes=add_note(state.notes, note))
+        state = state._replace(
+            enabled=0, slot=None, next_at=None, backoff_until=None, notes=add_note(state.notes, note)
+        )
         message = f"{job.name} was disabled after {times}; the last: {state.last_error}"
         over = AlertChange("failing", None)
         return state, (over, AlertChange("disabled", message))
@@ -312,21 +315,23 @@ class _Plan(NamedTuple):
     ended: str | None = None  # why there is no next start, and never will be
     passed: tuple[Passed, ...] = ()
     counted_to: int | None = None  # None: as before
+    backoff_until: int | None = None  # where an earlier failure still puts the next start off
 
 
 STOPPED = _Plan(None, None)
 
 
-def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float) -> _Plan:
-    """Overlap first, then the trigger."""
+def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float, *, works: bool) -> _Plan:
+    """Overlap first, then the trigger. `works`: the run succeeded, which ends a backoff."""
     trigger, options = trigger_of(job.trigger), from_text(job.options)
     if not state.enabled or state.paused or not trigger.timed:
         return STOPPED
     if state.slot is not None and state.next_at is not None and state.next_at <= (run.started_at or 0):
         # It was due before this run began, and only waited: no later than it was then.
         return _Plan(state.slot, state.next_at, ready_at=state.ready_at or state.next_at)
-    if state.slot is not None and state.backoff_until is not None and state.slot <= (run.started_at or 0):
-        return _Plan(state.slot, state.next_at)  # it came before this run, which does not stand for it, and is put off
+    came = state.slot is not None and state.slot <= (run.started_at or 0) and not trigger.relative
+    if came and state.backoff_until is not None:  # before this run, which does not stand for it, and was put off
+        return _Plan(state.slot, now if works else state.next_at, backoff_until=now if works else state.backoff_until)
     missed = 0
     passed: tuple[Passed, ...] = ()
     skips: tuple[SkipRow, ...] = ()
