@@ -25,7 +25,7 @@ This page lists every key that a job of [wakeful.yaml](configuration.md#jobs) an
 def render() -> str:
     """The page."""
     whole = json_schema()["$defs"]
-    jobs, schedules = whole["Jobs"]["additionalProperties"], whole["AgentSchedule"]
+    jobs, schedules = whole["JobsSection"]["additionalProperties"], whole["AgentSchedule"]
     return "\n".join([HEAD, _part("Jobs", jobs), _part("Schedules of agents", schedules)])
 
 

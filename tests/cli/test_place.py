@@ -108,12 +108,18 @@ def test_an_empty_file_is_not_yet_a_store(nowhere):
         ("postgresql://a:1,b:2/wakeful", "postgresql://a:1,b:2/wakeful"),
         ("postgresql://[::1]:5432/wakeful", "postgresql://[::1]:5432/wakeful"),
         ("postgresql://%2Frun%2Fpg/wakeful", "postgresql://%2Frun%2Fpg/wakeful"),
-        ("mysql://ada:secret@db/wakeful?key=secret", "mysql://ada@db/wakeful"),
     ],
 )
 def test_a_password_is_never_shown(nowhere, said, shown):
     place = find_place(said, {}, nowhere)
     assert (str(place), place.url) == (shown, said)
+
+
+def test_the_refusal_of_another_database_shows_no_password(nowhere):
+    with pytest.raises(WrongUse) as refused:
+        find_place("mysql://ada:secret@db/wakeful?key=secret", {}, nowhere)
+    assert "'mysql://ada@db/wakeful' is not a store's address" in str(refused.value)
+    assert "secret" not in str(refused.value)
 
 
 @pytest.mark.parametrize(

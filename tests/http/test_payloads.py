@@ -42,10 +42,10 @@ URL = "https://example.org/"
         ({"url": URL, "timeout": "soon"}, "duration"),
         ({"url": URL, "timeout": -1}, "duration"),
         ({"url": URL, "follow_redirects": "no"}, "true or false"),
-        ({"url": URL, "headers": {"Authorization": "***"}}, "hidden value"),
-        ({"url": "https://ann:***@example.org/"}, "hidden value"),
-        ({"url": "https://***@example.org/"}, "hidden value"),
-        ({"url": "https://example.org/?api_key=***"}, "hidden value"),
+        ({"url": URL, "headers": {"Authorization": "***"}}, "hides a value"),
+        ({"url": "https://ann:***@example.org/"}, "hides a value"),
+        ({"url": "https://***@example.org/"}, "hides a value"),
+        ({"url": "https://example.org/?api_key=***"}, "hides a value"),
     ],
 )
 def test_what_cannot_be_sent_is_refused_in_one_sentence(payload, said):

@@ -202,6 +202,22 @@ def test_nodes_join_and_leave_and_keep_their_names(store):
     assert store.read(lambda tx: tx.nodes.names_of([1, 2, 3])) == {1: "one", 2: "two"}
 
 
+def test_what_is_known_of_a_node_changes_until_it_leaves(store):
+    store.write(lambda tx: [tx.members.join(NodeRow(n, f"node-{n}", NOW, NOW, None, "{}")) for n in (1, 2)])
+    store.write(lambda tx: [tx.members.describe(n, '{"kinds":["work"]}') for n in (1, 2, 3)])
+    store.write(lambda tx: tx.members.leave(1, NOW + 5))
+    store.write(lambda tx: tx.members.describe(1, "{}"))
+    assert [store.read(lambda tx, n=n: tx.nodes.get(n).details) for n in (1, 2)] == ['{"kinds":["work"]}'] * 2
+
+
+def test_the_last_node_was_alive_as_long_as_is_known_unless_it_has_left(store):
+    store.write(lambda tx: [tx.members.join(NodeRow(n, f"node-{n}", NOW, NOW, None, "{}")) for n in (1, 2)])
+    store.write(lambda tx: [tx.members.note_life(NOW + more) for more in (7, 3)])
+    assert [store.read(lambda tx, n=n: tx.nodes.get(n).seen_at) for n in (1, 2)] == [NOW, NOW + 7]
+    store.write(lambda tx: (tx.members.leave(2, NOW + 8), tx.members.note_life(NOW + 9)))
+    assert store.read(lambda tx: tx.members.last()).seen_at == NOW + 8
+
+
 def test_a_node_that_fell_silent_is_taken_over_by_exactly_one_other(store):
     nodes = [NodeRow(n, f"node-{n % 2}", NOW, NOW, None, "{}") for n in (1, 2, 3)]
     store.write(lambda tx: [tx.members.join(node) for node in nodes])

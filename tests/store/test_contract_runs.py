@@ -269,6 +269,18 @@ def test_the_newest_runs_of_a_job_are_kept_and_an_open_chain_beside_them(store):
     assert ids(store.read(lambda tx: tx.runs.log(None, 100))) == [9, 8, 7, 6, 2, 1]
 
 
+def test_the_runs_of_a_job_before_an_id_are_found_and_an_open_chain_is_left_out(store):
+    store.add_runs(
+        run(1, outcome="error"),
+        run(2, attempt=2, retry_of=1),
+        *(run(n, outcome="success") for n in range(3, 7)),
+        run(7, job_id=2, outcome="success"),
+    )
+    assert ids(store.read(lambda tx: tx.runs.older_of(1, 6, 9))) == [3, 4, 5]
+    assert ids(store.read(lambda tx: tx.runs.older_of(1, 6, 2))) == [3, 4]
+    assert store.read(lambda tx: [tx.runs.open_below(before) for before in (2, 3, 9)]) == [set(), {2}, {2}]
+
+
 def test_a_forgotten_jobs_runs_are_deleted_in_bites(store):
     store.add_runs(*(run(n, outcome="success") for n in range(1, 6)), run(6, job_id=2))
     store.write(lambda tx: tx.runs.detail([RunDetails(1, error="x"), RunDetails(6, error="y")]))

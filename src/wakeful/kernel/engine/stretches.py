@@ -207,7 +207,8 @@ def _pruned(run: RunRow, history: TriggerHistory) -> Passed:
 
 def was_started(tx: Transaction, job: JobDef, state: JobState, slot: int) -> bool:
     """Whether the slot is on record; can only be once the clock went back or the trigger was changed."""
-    if slot > max(state.last_run_at or 0, state.last_slot or 0, state.counted_to):
+    ran = max(state.last_run_at or 0, state.last_slot or 0)
+    if not ran or slot > max(ran, state.counted_to):
         return False
     return was_run(tx, job.id, job.trigger, slot)
 

@@ -172,7 +172,7 @@ def snooze_alerts(
         print_json([alert.to_dict() for alert in snoozed])
         return
     for alert in snoozed:
-        say(f"SnoozeResult {alert.id} for {for_}: {alert.message}")
+        say(f"Snoozed {alert.id} for {for_}: {alert.message}")
     if not snoozed:
         say(f"No alert is open; none about {', '.join(refs)} is sent for {for_}.")
     say_undo(action)
