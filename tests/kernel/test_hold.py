@@ -187,7 +187,7 @@ async def test_who_sees_only_its_own_jobs_does_not_hold_everything(scene):
 @pytest.mark.parametrize("undoes", [False, True])
 @virtual
 async def test_many_that_waited_are_put_back_in_steps(scene, monkeypatch, undoes):
-    monkeypatch.setattr("wakeful.kernel.engine.alerts.TOGETHER", 10)
+    monkeypatch.setattr("wakeful.kernel.engine.lines.TOGETHER", 10)
     monkeypatch.setattr("wakeful.kernel.actions.holding.TOGETHER", 10)
     async with scene.scheduler() as scheduler:
         for number in range(35):
@@ -218,7 +218,7 @@ async def test_what_came_due_without_a_server_is_not_missed_while_everything_is_
 @virtual
 async def test_who_ends_a_hold_and_dies_leaves_nothing_waiting(scene, monkeypatch, restarts):
     """Only the first step of the end is stored: the rest is put back by sweeps, and at a start."""
-    monkeypatch.setattr("wakeful.kernel.engine.alerts.TOGETHER", 10)
+    monkeypatch.setattr("wakeful.kernel.engine.lines.TOGETHER", 10)
     async with scene.scheduler() as scheduler:
         for number in range(15):
             await scheduler.add_job(f"job-{number}", Every("1h"))
