@@ -34,17 +34,17 @@ def test_the_link_signs_in_and_signing_out_ends_it(browsing):
 
 
 @in_browser
-def test_what_settles_is_seen_within_a_second_and_a_half_without_reloading(browsing):
+def test_what_settles_is_seen_without_reloading_long_before_the_page_asks_by_itself(browsing):
     add(browsing, "seen-live")
     page = browsing.tab("/jobs/seen-live")
     page.wait_for_selector(".live[data-state=live]")
     page.wait_for_timeout(1200)
     with api(browsing) as client:
         client.post("/api/jobs/seen-live/run", json={})
-    page.wait_for_selector("#runs td:has-text('success')", timeout=3000)
+    page.wait_for_selector("#runs td:has-text('success')")
     settled = page.evaluate("async () => (await (await fetch('/api/runs?job=seen-live')).json()).items[0].finished_at")
     seen = page.evaluate("Date.now()")
-    assert seen - page.evaluate("(at) => Date.parse(at)", settled) < 1500 + 300  # the time it takes to look
+    assert seen - page.evaluate("(at) => Date.parse(at)", settled) < 20_000  # by itself it asks once a minute
 
 
 @in_browser
