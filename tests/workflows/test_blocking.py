@@ -15,7 +15,7 @@ import pytest
 from tests.workflows.mailroom import virtual
 from wakeful.domains.workflows import blocking, views
 
-PATIENCE_S = 20
+PATIENCE_S = 120
 
 
 class Named(logging.Handler):
