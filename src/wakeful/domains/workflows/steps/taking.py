@@ -73,7 +73,9 @@ def take(tx: Transaction, context: Context, wanting: Sequence[Wanting]) -> list[
     """Let each of these runs have an event whose turn it is."""
     found: dict[int, Found] = {}
     handlers = {(one.attempt.workflow, base_of(one.attempt.handler)) for one in wanting}
-    tx.of(WorkflowVerbs).lock_jobs(*sorted({workflow for workflow, _ in handlers}))
+    workflows = sorted({workflow for workflow, _ in handlers})
+    if len(workflows) > 1:  # all at once, in one order; one alone is locked below
+        tx.of(WorkflowVerbs).lock_jobs(*workflows)
     for workflow, name in sorted(handlers):
         ours = [one for one in wanting if (one.attempt.workflow, base_of(one.attempt.handler)) == (workflow, name)]
         found.update(_take(tx, context, LockedJobs(tx, workflow), name, ours))
