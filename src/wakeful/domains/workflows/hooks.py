@@ -27,7 +27,7 @@ from wakeful.domains.workflows.registry import registry_of
 from wakeful.domains.workflows.removed import finish_removed, give_up
 from wakeful.domains.workflows.steps.ending import cut_off_steps, rejected
 from wakeful.domains.workflows.steps.places import STEPS
-from wakeful.domains.workflows.steps.read_ahead import ReadAhead
+from wakeful.domains.workflows.steps.tables import ReadAhead
 from wakeful.domains.workflows.steps.taking import go_on_with
 from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, WorkflowVerbs, output_of
 from wakeful.domains.workflows.topics.tables import Topics
