@@ -167,3 +167,65 @@ def test_a_schedule_that_the_file_calls_asked_is_left_alone(wakeful, file):
     answer = wakeful("agent", "ask", "echo", "Hello?")
     assert answer.code == 4
     assert "echo.asked is a schedule of its own, under which questions would run: give that schedule" in answer.err
+
+
+SECRETS = """\
+store: sqlite:///.wakeful/wakeful.db
+env_file: .env
+jobs:
+  passed: {manual: true, command: [sh, -c, 'echo "word: $WORD" | tr a-z A-Z'], pass_env: [WORD]}
+agents:
+  bot:
+    runner: {start: [sh, -c, 'cat > /dev/null; echo "word: $WORD" | tr a-z A-Z'], env: [WORD]}
+    schedules: {now: {manual: true, prompt: "Now."}}
+"""
+
+
+@pytest.fixture
+def secrets(here, wakeful, monkeypatch):
+    """A folder whose file was applied, and which is not the one where commands are typed from here on."""
+    (here / "wakeful.yaml").write_text(SECRETS)
+    (here / ".env").write_text("WORD=secret-word\n")
+    assert wakeful("apply").code == 0
+    elsewhere = here / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.delenv("WORD", raising=False)
+    return here
+
+
+def _said(answer):
+    return json.dumps(answer.json["output"])
+
+
+@pytest.mark.parametrize("job", ["passed", "bot.now"])
+def test_a_store_that_is_named_keeps_the_env_file_of_the_file_it_was_applied_from(wakeful, secrets, monkeypatch, job):
+    store = secrets / ".wakeful" / "wakeful.db"
+    assert "WORD: SECRET-WORD" in _said(wakeful("--db", store, "run", job, "--json"))
+    monkeypatch.delenv("WORD", raising=False)
+    monkeypatch.setenv("WAKEFUL_DB", f"sqlite:///{store}")
+    assert "WORD: SECRET-WORD" in _said(wakeful("run", job, "--json"))
+
+
+def test_a_job_of_no_file_is_given_what_the_file_beside_its_store_sets(wakeful, secrets, monkeypatch):
+    store = secrets / ".wakeful" / "wakeful.db"
+    added = ["add", "own", "--manual", "--pass-env", "WORD", "--", "sh", "-c", "echo $WORD | tr a-z A-Z"]
+    assert wakeful("--db", store, *added).code == 0
+    assert "SECRET-WORD" in _said(wakeful("--db", store, "run", "own", "--json"))
+
+
+@pytest.mark.parametrize("job", ["passed", "bot.now"])
+def test_a_run_whose_file_is_gone_is_refused_before_it_has_an_empty_secret(wakeful, secrets, monkeypatch, job):
+    store = secrets / ".wakeful" / "wakeful.db"
+    (secrets / "wakeful.yaml").unlink()
+    answer = wakeful("--db", store, "run", job)
+    assert answer.code == 4
+    assert "takes WORD from its environment, and the file that has it" in answer.err
+    monkeypatch.setenv("WORD", "set-here")
+    assert "WORD: SET-HERE" in _said(wakeful("--db", store, "run", job, "--json"))
+
+
+def test_a_file_that_another_user_could_have_changed_since_is_not_read(wakeful, secrets):
+    (secrets / "wakeful.yaml").chmod(0o666)
+    answer = wakeful("--db", secrets / ".wakeful" / "wakeful.db", "run", "passed")
+    assert (answer.code, "is not used because" in answer.err) == (4, True)

@@ -241,6 +241,11 @@ class Domain(NamedTuple):
     It prepares the scheduler with what the configuration file says, if there is one, and returns what to tell the
     person after the run.
     """
+    file_of: Reference | None = None
+    """`(tx, job_id) -> (path, place)`: the configuration file of a job or its store, if it is on this machine.
+
+    `place` is where the job's own file is, if that is not this machine.
+    """
     routes: Reference | tuple[Reference, ...] = ()
     """A FastAPI router, or several, each with its whole prefix: one included in another is not seen."""
     job_secrets: Mapping[str, Reference] = MappingProxyType({})
