@@ -229,3 +229,50 @@ def test_a_file_that_another_user_could_have_changed_since_is_not_read(wakeful, 
     (secrets / "wakeful.yaml").chmod(0o666)
     answer = wakeful("--db", secrets / ".wakeful" / "wakeful.db", "run", "passed")
     assert (answer.code, "is not used because" in answer.err) == (4, True)
+
+
+TOLD = """\
+store: sqlite:///.wakeful/wakeful.db
+connectors:
+  ops: {type: file, path: told.jsonl}
+jobs:
+  say: {manual: true, command: [echo, hello], deliver: last}
+agents:
+  bot:
+    runner: {start: [sh, -c, "cat > /dev/null; echo fine"]}
+    schedules:
+      last: {manual: true, prompt: "Now.", deliver: last}
+      default: {manual: true, prompt: "Now."}
+"""
+
+
+@pytest.fixture
+def told(here, wakeful):
+    (here / "wakeful.yaml").write_text(TOLD)
+    assert wakeful("apply").code == 0
+    return here / "told.jsonl"
+
+
+@pytest.mark.parametrize(("job", "text"), [("say", "hello"), ("bot.last", "fine"), ("bot.default", "fine")])
+def test_what_a_run_without_a_server_delivers_is_sent_before_the_command_ends(wakeful, told, job, text):
+    answer = wakeful("run", job)
+    assert (answer.code, "not sent" in answer.err) == (0, False)
+    assert [json.loads(line)["text"] for line in told.read_text().splitlines()] == [text]
+    assert [item["status"] for item in wakeful("delivery", "list", "--json").json] == ["sent"]
+
+
+def test_what_could_not_be_sent_without_a_server_waits_for_one_and_is_said_to(wakeful, told):
+    told.mkdir()
+    answer = wakeful("run", "bot.last")
+    assert answer.code == 0
+    assert "The message to ops is not sent, but pending: " in answer.err
+    assert "A server (wakeful serve) sends what waits." in answer.err
+    told.rmdir()
+    assert [item["status"] for item in wakeful("delivery", "list", "--json").json] == ["pending"]
+
+
+def test_a_run_whose_connectors_cannot_be_read_still_runs_and_says_so(wakeful, here, told):
+    (here / "wakeful.yaml").write_text(TOLD.replace("path: told.jsonl", "path: '${NOWHERE_SET}'"))
+    answer = wakeful("run", "bot.last")
+    assert (answer.code, told.exists()) == (0, False)
+    assert "is not sent, but pending: " in answer.err

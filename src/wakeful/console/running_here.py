@@ -27,7 +27,7 @@ class LoneRun(NamedTuple):
     """How a run in this process ended, and what to tell the person beside."""
 
     run: Run
-    note: str | None
+    notes: list[str]
 
 
 def runs_here(kind: str) -> bool:
@@ -42,8 +42,12 @@ def _prepared_by() -> dict[str, str]:
 async def run_in_this_process(scheduler: Scheduler, place: StoreLocation, job: Job, payload: Any = None) -> LoneRun:
     """Run a job to its end as a server would, with what its configuration file sets."""
     _refuse_what_only_a_server_runs(job, scheduler)
-    note = load(_prepared_by()[job.kind])(scheduler, job, await _file_of(scheduler, place, job))
-    return LoneRun(await _until_signalled(scheduler, job, payload), note)
+    file = await _file_of(scheduler, place, job)
+    notes = [load(_prepared_by()[job.kind])(scheduler, job, file)]
+    after = [await load(domain.alone)(scheduler, job, file) for domain in domains() if domain.alone is not None]
+    run = await _until_signalled(scheduler, job, payload)
+    notes += [await said(run) for said in after if said is not None]
+    return LoneRun(await scheduler.get_run(run.id) or run, [note for note in notes if note is not None])
 
 
 async def _file_of(scheduler: Scheduler, place: StoreLocation, job: Job) -> Path | None:
@@ -68,12 +72,9 @@ async def _file_of(scheduler: Scheduler, place: StoreLocation, job: Job) -> Path
 
 async def _applied_from(scheduler: Scheduler, job: Job) -> tuple[Path | None, str | None]:
     number = parsed[1] if (parsed := ids.decode(job.id)) is not None else 0
-    for domain in domains():
-        if domain.file_of is not None:
-            file_of = load(domain.file_of)
-            found: tuple[Path | None, str | None] = await scheduler.read(lambda tx, ask=file_of: ask(tx, number))
-            return found
-    return None, None
+    ask = next(load(domain.file_of) for domain in domains() if domain.file_of is not None)
+    found: tuple[Path | None, str | None] = await scheduler.read(lambda tx: ask(tx, number))
+    return found
 
 
 def _beside(place: StoreLocation) -> Path | None:

@@ -156,15 +156,15 @@ class Claim:
         slot_due = self._is_slot_due(state)
         held = state.paused or not state.enabled
         startable = [run for run in waiting if not (held and run.reason in FROM_OUTSIDE)]
-        startable, only = in_order(self._tx, job, startable, slot_due=slot_due)
-        ready = [run for run in startable if run.due_at <= now]
+        line, only = in_order(self._tx, job, startable, slot_due=slot_due)
+        ready = [run for run in line if run.due_at <= now]
         if ready:
             chosen = self._admission.first_with_room(job, state, ready)
             self._start_queued(job, state, chosen, first.get(chosen.id))
         elif slot_due and not only:
             self._start_slot(job, state)
         else:
-            first_at = min((run.due_at for run in startable), default=None)
+            first_at = min((run.due_at for run in line), default=None)
             state = state._replace(due_at=first_at if only else alarm(state, first_at), ready_at=None)
             self._states.append(at_rest(job.trigger, state, now, self._rand))
 
