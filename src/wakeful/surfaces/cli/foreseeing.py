@@ -285,13 +285,16 @@ def _report_forecast(found: Forecast, zone: tzinfo) -> None:
         f"about {money(total.cost)} ({money(total.cost / days)} a day)."
     )
     print_table(DAYS, [_day(day, one) for day, one in found.days()])
-    unknown = [job.name for job in found.jobs if not job.past and job.agent is not None]
-    if unknown:
+    new = [job for job in found.jobs if not job.past and job.agent is not None and job.sum.runs]
+    if unknown := [job.name for job in new if not job.history.runs_cost]:
         say_note(f"no history, so no cost: {_named(unknown)}")
+    if like_others := [job.name for job in new if job.history.runs_cost]:
+        say_note(f"no history, so the costs of other jobs of the same agent: {_named(like_others)}")
     for budget in found.budgets:
         if budget.reached_at is not None:
             whose = "all agents together" if budget.agent is None else budget.agent
-            say_note(f"the budget of {whose} is used up at {stamp(budget.reached_at, zone)}")
+            first = stamp(budget.reached_at, zone)
+            say_note(f"the budget of {whose} is used up for the first time at {first}, and refuses starts of that day")
 
 
 def _day(day: str, one: Sum) -> list[str]:
