@@ -78,6 +78,7 @@ def declare(domain: Domain) -> Domain:
     explanations.STORIES.update(domain.stories)
     explanations.STANDINGS.update(domain.standings)
     explanations.STARTED_WHEN.update(domain.started_when)
+    explanations.PASSING.update(domain.passing)
     explanations.PHASES.update(domain.run_phases)
     explanations.STEPS.update(domain.run_steps)
     explanations.WATCHED.update(domain.watched)
