@@ -304,7 +304,7 @@ def test_times_that_an_exhausted_budget_will_pass_over_are_not_shown_as_the_next
     assert wakeful("run", "bot.often").code == 0
     for command in (["list"], ["next"], ["next", "bot.often"], ["explain", "bot.often"]):
         answer = wakeful(*command)
-        assert "bot is over budget: 1 of 1 runs are used today, and times before " in answer.out + answer.err
+        assert "bot is over budget: 1 of 1 run is used today, and times before " in answer.out + answer.err
     after = wakeful("next", "bot.often", "--json").json[0]["at"]
     assert after in before[9:]
     assert wakeful("show", "bot.often", "--json").json["next_run_at"] == after
