@@ -45,6 +45,7 @@ Steps = Callable[["Transaction", Sequence[int]], Mapping[int, list[dict[str, Any
 STORIES: dict[str, Story] = {}
 STANDINGS: dict[str, Standing] = {}
 STARTED_WHEN: dict[str, str] = {}
+SETTLED_BY: dict[str, str] = {}  # what a waiting run waits for, where its kind ends it
 WATCHED: dict[str, Watched] = {}
 PASSING: dict[str, Passing] = {}
 PHASES: dict[str, Phases] = {}

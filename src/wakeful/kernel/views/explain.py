@@ -9,7 +9,7 @@ from wakeful import ids
 from wakeful.counting import counted
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN, Seen, is_gone, is_served
 from wakeful.kernel.engine.admission import all_drain
-from wakeful.kernel.model.explanations import STANDINGS, STARTED_WHEN, STORIES, Subject
+from wakeful.kernel.model.explanations import SETTLED_BY, STANDINGS, STARTED_WHEN, STORIES, Subject
 from wakeful.kernel.model.job import Job, job_view
 from wakeful.kernel.rules.approval import APPROVAL, approvals
 from wakeful.kernel.rules.holding import hold_of, hold_words
@@ -218,8 +218,7 @@ class _Story:
 
     def _unserved(self) -> list[str]:
         """Nothing starts, whatever its time is, while there is no server."""
-        served = is_served(self.tx, self.seen)
-        return [] if served else ["No server is running: nothing starts until one does."]
+        return [] if is_served(self.tx, self.seen) else ["No server is running: nothing starts until one does."]
 
     def _held(self) -> list[str]:
         """That everything is held, or what its kind belongs to, for a job that would start by itself."""
@@ -314,7 +313,8 @@ class _Story:
             return [f"It has started elsewhere{which} and has not reported its end."]
         if run.phase == APPROVAL:
             return [f"It waits for approval{which}. Approve or reject it to continue."]
-        return [f"It waits to be completed{which}."]
+        awaited = SETTLED_BY.get(run.kind)
+        return [f"It waits to be completed{which}." if awaited is None else f"It waits{which}: {awaited}."]
 
     def _taken_up(self, run: RunRow) -> str:
         """What the next server makes of a run that ended with its server."""
