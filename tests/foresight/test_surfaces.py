@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 
 import pytest
 
 from tests.cli.conftest import here, wakeful
+from wakeful.console.failures import INTERRUPTED
+from wakeful.surfaces.cli.watching import watching
 
 __all__ = ["here", "wakeful"]
 
@@ -162,3 +165,38 @@ agents:
     assert wakeful("plan").out.splitlines()[-1] == "+ 32 runs a day"  # each beat wakes the agent
     wakeful("apply")
     assert ": 32 runs of 2 jobs" in wakeful("forecast", "--for", "1d").out
+
+
+@pytest.fixture
+def ctrl_c():
+    """Presses Ctrl-C once, as soon as somebody else than Python hears it."""
+    before = signal.getsignal(signal.SIGINT)
+
+    def look(*_):
+        if signal.getsignal(signal.SIGINT) is not before:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.raise_signal(signal.SIGINT)
+
+    was = signal.signal(signal.SIGALRM, look)
+    yield lambda: signal.setitimer(signal.ITIMER_REAL, 0.1, 0.1)
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, was)
+
+
+@pytest.mark.promise("X4")
+def test_ctrl_c_ends_a_simulation_with_what_there_is_and_a_second_one_ends_it_all(wakeful, here, ctrl_c):
+    with watching() as watch:
+        assert watch(0.1)
+        signal.raise_signal(signal.SIGINT)
+        assert not watch(0.2)
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+    (here / "wakeful.yaml").write_text(FILE.replace("0 * * * *", "* * * * *"))
+    ctrl_c()
+    answer = wakeful("simulate", "--config", "wakeful.yaml", "--for", "366d")
+    assert answer.code == INTERRUPTED
+    assert " of 1 job." in answer.out
+    assert "Note: ended by Ctrl-C: what is shown happened before " in answer.err
+    ctrl_c()
+    answer = wakeful("simulate", "--config", "wakeful.yaml", "--for", "366d", "--json")
+    assert (answer.code, json.loads(answer.out)["truncated"]) == (INTERRUPTED, True)

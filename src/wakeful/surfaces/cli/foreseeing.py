@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful import Scheduler
-from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.failures import INTERRUPTED, WrongUse, say_note
 from wakeful.console.humanize import count, money, stamp
 from wakeful.console.humanize import span as length_of
 from wakeful.console.opening import change, now, now_ms, read, shown_zone, usable_zone
@@ -19,6 +19,7 @@ from wakeful.console.store_location import ConfigFile, Db, StoreLocation, chosen
 from wakeful.console.tables import Column, Json, JsonParts, print_json, print_sentence, print_table
 from wakeful.errors import IntervalParseError
 from wakeful.surfaces.cli.app import TIME, app
+from wakeful.surfaces.cli.watching import watching
 from wakeful.surfaces.cli.when import read_when
 from wakeful.triggers.durations import interval_ms
 from wakeful.triggers.moments import to_ms
@@ -120,12 +121,19 @@ def simulate(
         nodes,
     )
     snapshot, prepare = copy_of(place), None if loaded is None else applying(loaded)
-    if not as_json:
-        _report(run_simulation(snapshot, question, setup, prepare=prepare), zone)
-        return
-    parts = JsonParts(head(*span_of(snapshot, question, setup), seed), "runs")
-    done = run_simulation(snapshot, question, setup, prepare=prepare, on_run=lambda run: parts.put(run.to_dict()))
-    parts.end(done.tail())
+    with watching() as watch:
+        if not as_json:
+            done = run_simulation(snapshot, question, setup, prepare=prepare, watch=watch)
+            _report(done, zone)
+        else:
+            parts = JsonParts(head(*span_of(snapshot, question, setup), seed), "runs")
+            done = run_simulation(
+                snapshot, question, setup, prepare=prepare, on_run=lambda run: parts.put(run.to_dict()), watch=watch
+            )
+            parts.end(done.tail())
+    if done.truncated:
+        say_note(f"ended by Ctrl-C: what is shown happened before {stamp(done.ends, zone)}")
+        raise typer.Exit(INTERRUPTED)
 
 
 @app.command("forecast", rich_help_panel=TIME)
