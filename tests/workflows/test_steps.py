@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from wakeful import Applied, ApprovalNeeded, NotApplied, Prepared, StepFailed, TransientError, Unknown, Workflow
+from wakeful.domains.workflows.steps.context import MAX_VALUE
 from wakeful.errors import ScheduleTriggerError
 from wakeful.testing import WorkflowTest
 
@@ -331,6 +332,43 @@ def test_of_several_steps_that_were_cut_off_the_answer_is_about_the_one_that_was
             statuses = {step["name"]: step["status"] for step in test.runs()[-1]["steps"]}
             assert statuses == {"long": "done", "short": "done" if name == "short" else "uncertain"}
         test.advance("1m")
+        assert [event["status"] for event in test.events("orders")] == ["consumed"]
+
+
+@pytest.mark.parametrize(("timeout", "why"), [("soon", "Missing number"), (-1, "Negative"), (float("nan"), "nan")])
+def test_a_time_limit_that_is_none_is_refused_with_the_name_of_its_step(timeout, why):
+    workflow, done = Workflow("shop"), []
+
+    @workflow.on("orders", on_failure="park")
+    async def ship(ctx, event):
+        await ctx.step("pay", done.append, 1, timeout=timeout)
+
+    with WorkflowTest(workflow) as test:
+        test.publish("orders")
+        [parked] = test.parked()
+        assert parked["error"].startswith("timeout of the step 'pay': ")
+        assert why in parked["error"]
+        assert done == []
+
+
+def test_a_result_that_is_too_large_is_not_kept_and_a_person_says_what_became_of_the_step():
+    workflow, done = Workflow("shop"), []
+
+    @workflow.on("orders", on_failure="park")
+    async def ship(ctx, event):
+        await ctx.step("page", lambda: done.append("page") or "x" * (MAX_VALUE - 2))
+        await ctx.step("book", lambda: done.append("book") or "x" * (MAX_VALUE - 1))
+
+    with WorkflowTest(workflow) as test:
+        test.publish("orders")
+        [parked] = test.parked()
+        assert "'book' returns has 16,777,217 bytes of JSON, and may have 16,777,216: return a ref" in parked["error"]
+        assert [(step["name"], step["status"]) for step in test.runs()[-1]["steps"]] == [
+            ("page", "done"),
+            ("book", "uncertain"),
+        ]
+        test.settle("happened")
+        assert done == ["page", "book"]
         assert [event["status"] for event in test.events("orders")] == ["consumed"]
 
 
