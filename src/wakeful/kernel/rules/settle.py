@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from wakeful.kernel.rules.options import from_text
-from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, GOES_ON, WAITING, Result
+from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, GOES_ON, WAITING, Result, kept_messages
 from wakeful.kernel.rules.passing import ALREADY_RUNNING, MERGED, Passed, skip_slots
 from wakeful.kernel.rules.pending import BY_HAND, RETRY
 from wakeful.kernel.rules.policy import (
@@ -162,7 +162,11 @@ def dropped(run: RunRow, why: str, now: int, before: str | None) -> Settled:
 def _wait(state: JobState, run: RunRow, result: Result) -> Settled:
     """The run no longer holds anything; its alarm is the deadline, after which it is unknown."""
     finish = Finish(run.id, "waiting", None, run.started_at, None, None)
-    return Settled(state._replace(due_at=result.until), finish, details=_details(run, result))
+    details = _details(run, result)
+    if result.messages and result.phase != APPROVAL:  # one that asks first is made anew, with its messages
+        kept = kept_messages(result.messages)
+        details = (RunDetails(run.id) if details is None else details)._replace(messages=kept)
+    return Settled(state._replace(due_at=result.until), finish, details=details)
 
 
 def _details(run: RunRow, result: Result) -> RunDetails | None:
