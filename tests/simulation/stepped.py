@@ -57,7 +57,7 @@ class Stepped(Flowing):
                         step, self._act, step, event.message_id, reconcile=reconcile, approve=asks, timeout="2m"
                     )
                 except StepFailed:
-                    if step != "mail" or self._mood.random() < 0.7:
+                    if step != "mail" or (not self.calm and self._mood.random() < 0.7):
                         raise
                     await ctx.step("instead", self._act, "instead", event.message_id, reconcile=self._find)
             await self._trouble_in("end")
