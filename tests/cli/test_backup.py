@@ -62,6 +62,9 @@ def test_a_store_that_holds_something_is_not_written_over(wakeful):
     over = wakeful("restore", "saved.db")
     assert (over.code, "is not empty (2 jobs): choose an empty store" in over.err) == (4, True)
     assert wakeful("restore", "nothing.db", "--db", "new.db").code == 3
+    dated = wakeful("backup", "daily.db", "--keep", "2")
+    assert (dated.code, "daily.db reads like a file, and --keep makes a directory" in dated.err) == (2, True)
+    assert wakeful("backup", "daily.db/", "--keep", "2").code == 0
     assert wakeful("restore", "saved.db", "--db", "saved.db").code == 2
     assert wakeful("backup", "postgresql://localhost/x").code == 2
 

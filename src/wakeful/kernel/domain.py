@@ -18,7 +18,7 @@ from wakeful.kernel.kinds import Kind
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
-    from wakeful.kernel.model.explanations import Phases, Standing, Steps, Story, Watched
+    from wakeful.kernel.model.explanations import Passing, Phases, Standing, Steps, Story, Watched
     from wakeful.store.interface import Transaction
 
 
@@ -82,6 +82,7 @@ class Spending(NamedTuple):
     budgets: Sequence[Budget]
     queue_of: Callable[[str], str | None] = lambda _: None  # whose items a run takes, by payload; without one it ends
     queues: Mapping[str, int] = {}  # how many items wait there
+    times_of: Callable[[str, str], str] = lambda trigger, _: trigger  # a trigger as stored, with hours from the payload
 
 
 class Applicable(Protocol):
@@ -177,6 +178,9 @@ class Domain(NamedTuple):
     standings: Mapping[str, Standing] = MappingProxyType({})
     """By kind: the sentence for `explain` that says why a job does not start now, whatever its time is; or None."""
 
+    passing: Mapping[str, Passing] = MappingProxyType({})
+    """By kind: until when the times of these jobs are passed over as things stand, and why, by job."""
+
     started_when: Mapping[str, str] = MappingProxyType({})
     """By kind: when it starts those of its jobs that have no times, to follow "runs"."""
 
@@ -240,6 +244,16 @@ class Domain(NamedTuple):
 
     It prepares the scheduler with what the configuration file says, if there is one, and returns what to tell the
     person after the run.
+    """
+    alone: Reference | None = None
+    """`async (scheduler, job, file) -> after | None`: before a process runs this job alone, for jobs of any kind.
+
+    `async after(run) -> str | None` is called when the run has ended, and returns what to tell the person.
+    """
+    file_of: Reference | None = None
+    """`(tx, job_id) -> (path, place)`: the configuration file of a job or its store, if it is on this machine.
+
+    `place` is where the job's own file is, if that is not this machine.
     """
     routes: Reference | tuple[Reference, ...] = ()
     """A FastAPI router, or several, each with its whole prefix: one included in another is not seen."""
