@@ -85,7 +85,7 @@ class DeliverySender:
         if connector is None:  # unregistered since it was claimed
             raise Noop(f"{name} is not registered here")
         clock = self._scheduler.clock
-        begun, sent, failed = clock.boot(), 0, 0
+        begun, sent, failed, serves = clock.boot(), 0, 0, self._scheduler.is_running()  # not where it runs alone
         taken = await self._scheduler.transact(lambda tx, context: begin(tx, context, name, run.job_id))
         while taken is not None:
             connector = self._find(name) or connector  # it may have been changed since
@@ -93,7 +93,8 @@ class DeliverySender:
             tried, ms = await attempt(connector, message, clock.boot)
             await self._kept()
             sent, failed = sent + tried.ok, failed + (not tried.ok)
-            more = clock.boot() - begun < BUDGET_MS and self._find(name) is not None and self._scheduler.is_running()
+            goes_on = self._find(name) is not None and self._scheduler.is_running() == serves
+            more = goes_on and clock.boot() - begun < BUDGET_MS
             taken = await self._scheduler.transact(_step(name, taken, tried, ms, more=more))
         if not sent and not failed:
             raise Noop("nothing is due")
