@@ -422,10 +422,11 @@ def test_a_step_asks_before_it_is_done_and_the_answer_is_about_that_step_alone()
         await ctx.step("thank", paid.append, "thanks", approve=amount > 50)
 
     with WorkflowTest(workflow) as test:
-        test.publish("bills", message_id="a")
+        test.publish("bills", {"to": "Ada"}, message_id="a")
         assert paid == []
         issue = test.workflow()["issue"]
         assert (issue["kind"], issue["message"]) == ("approval", "Waiting for your approval: Pay 100?")
+        assert (issue["change"]["data"]["payload"], list(issue["change"]["reserve"])) == ({"to": "Ada"}, ["bills"])
         amounts["a"] = 200
         test.approve()
         assert test.workflow()["issue"]["message"].endswith("Pay 200?"), "another amount is another question"
