@@ -170,7 +170,7 @@ def _budget_reached(place: StoreLocation, agent: str) -> list[tuple[str, str | C
         return next((one.reached_at for one in found.budgets if one.agent == agent), None)
 
     at = change(place, work)
-    return [] if at is None else [("budget", f"reached on {stamp(at, shown_zone(place))}")]
+    return [] if at is None else [("budget", f"reached on {stamp(at, shown_zone(place))} (estimate)")]
 
 
 def _spent(found: dict[str, Any]) -> str:
