@@ -11,7 +11,7 @@ from tests.kernel.scene import at, virtual
 from tests.workflows.mailroom import Mailroom, fails
 from wakeful import After, Every, LogicError, Manual, Once, ScheduleTriggerError, Webhook
 from wakeful.domains.agents.limits.holding import meet_limit
-from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.context import Rights
 
 pytestmark = pytest.mark.promise("D5", "X3")
 

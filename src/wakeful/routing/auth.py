@@ -30,8 +30,8 @@ from wakeful import ids
 from wakeful.clock import Clock, SystemClock
 from wakeful.domains import domains
 from wakeful.errors import SchedulerError, WrongCallbackToken
-from wakeful.kernel.actions.authorization import PayloadCheck, Rights
 from wakeful.kernel.actions.run_tokens import RunToken
+from wakeful.kernel.context import PayloadCheck, Rights
 from wakeful.kernel.hooks import Writer
 from wakeful.routing.problems import ApiError
 from wakeful.routing.settings import ServerSettings

@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from wakeful.kernel.actions.recording import Origin, origin_of
 from wakeful.kernel.cluster.nodes import Seen
 from wakeful.kernel.hooks import Draft
 from wakeful.kernel.rules.parking import Unsettled
 
 if TYPE_CHECKING:
     from wakeful.kernel.actions.drafts import NewJob
-    from wakeful.kernel.actions.recording import Origin
     from wakeful.kernel.context import Context
     from wakeful.kernel.kinds import Kinds
     from wakeful.scheduler.core import Wiring
@@ -84,10 +84,10 @@ class Host:
 
     def origin(self) -> Origin:
         """The rights of this program, if no others are given. What it does with one of these is one recorded action."""
-        return self._wiring.origin()
+        return origin_of(self._wiring.identify())
 
-    def draft(self, new: NewJob, source: str, defaults: Mapping[str, Any]) -> Draft:
-        """A job as it can be stored, or InvalidJob; `defaults` are the options it does not give itself."""
+    def draft(self, new: NewJob, source: str, defaults: Mapping[str, Any] | None = None) -> Draft:
+        """A job as it can be stored, or InvalidJob; `defaults` or the scheduler's are the options it leaves out."""
         return self._wiring.draft(new, source, defaults)
 
     # -- before the engine starts, and beside it ----------------------------------------------------------------------

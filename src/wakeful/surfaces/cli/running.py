@@ -20,6 +20,7 @@ from wakeful.console.running_here import run_in_this_process, runs_here
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Json, print_facts, print_json
 from wakeful.errors import RunNotFound
+from wakeful.kernel.actions import authorized
 from wakeful.private_files import open_unlinked
 from wakeful.surfaces.cli.app import RUNS, app
 from wakeful.surfaces.cli.job_warnings import COMMAND, HTTP
@@ -58,7 +59,10 @@ def run(
             if ended.note is not None:
                 say_note(ended.note)
         else:
-            run_id = (await scheduler.server_side.run_job(job.id, None, rights_here())).id
+            run = await scheduler.transact(
+                lambda tx, context: authorized.run_job(tx, context, job.id), rights=rights_here()
+            )
+            run_id = run.id
             if wait:
                 await _report(scheduler, await until_done(scheduler, run_id), as_json=as_json, waited=True)
             elif job.options.get("approval"):

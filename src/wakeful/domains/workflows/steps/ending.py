@@ -46,14 +46,20 @@ class Failure(NamedTuple):
     has_hook: bool = False
 
 
-def task_failed(tx: Transaction, context: Context, attempt: WorkflowRun, failure: Failure) -> WorkflowRun:
-    """Store how the attempt failed, and what follows for its event; its place is free."""
+def _end_attempt(tx: Transaction, attempt: WorkflowRun) -> tuple[LockedJobs, TaskRow]:
+    """The task of an attempt that is still this run's, with its place free; Fenced where it is another's by now."""
     jobs = fence_all(tx, attempt)
     number = event_id_of(attempt)
     task = tx.of(Tasks).get(number) if number is not None else None
     if task is None or task.run_id != attempt.id:
         raise Fenced
     tx.of(WorkflowVerbs).change_handler(attempt.workflow, attempt.handler, open_run=None)
+    return jobs, task
+
+
+def task_failed(tx: Transaction, context: Context, attempt: WorkflowRun, failure: Failure) -> WorkflowRun:
+    """Store how the attempt failed, and what follows for its event; its place is free."""
+    jobs, task = _end_attempt(tx, attempt)
     saved = settle_task(tx, context, attempt, task, failure)
     arm_places(tx, context, jobs, base_of(attempt.handler), but=[attempt.id])
     return saved
@@ -200,12 +206,7 @@ def _go_on(tx: Transaction, context: Context, attempt: WorkflowRun) -> None:
 
 def put_off(tx: Transaction, context: Context, attempt: WorkflowRun, until: int, why: str) -> WorkflowRun:
     """The last attempt may still be at work on another node: the event waits until its time is over."""
-    jobs = fence_all(tx, attempt)
-    number = event_id_of(attempt)
-    task = tx.of(Tasks).get(number) if number is not None else None
-    if task is None or task.run_id != attempt.id:
-        raise Fenced
-    tx.of(WorkflowVerbs).change_handler(attempt.workflow, attempt.handler, open_run=None)
+    jobs, task = _end_attempt(tx, attempt)
     tx.of(Tasks).save(task._replace(status=RETRYING, retry_at=until, updated_at=tx.now))
     arm_places(tx, context, jobs, base_of(attempt.handler), but=[attempt.id])
     return save_attempt(tx, attempt._replace(status=STATUS["reconciliation"], error=why), attempt)

@@ -57,6 +57,8 @@ _STORES: WeakKeyDictionary[Scheduler, Stores] = WeakKeyDictionary()
 class StepAttempt(Attempt):
     """One attempt at an event in this process."""
 
+    context_type = StepContext
+
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         if self._scheduler not in _STORES:
@@ -102,16 +104,8 @@ class StepAttempt(Attempt):
         return outgoing
 
     def _context(self, phase: str) -> HandlerContext:
-        ctx = StepContext(
-            self._scheduler,
-            self._row,
-            self._handler,
-            phase,
-            state=self._state,
-            config=self._workflow.config,
-            approval=self._approval,
-            new_id=self._scheduler.host.new_id,
-        )
+        ctx = super()._context(phase)
+        assert isinstance(ctx, StepContext)  # noqa: S101 - see context_type
         ctx.begin(self, self._now().steps)
         return ctx
 
