@@ -1,4 +1,4 @@
-"""A simulation for a server that goes on meanwhile: its own settings, a copy of its store, a thread of its own."""
+"""A simulation for a server that continues meanwhile: its own settings, a copy of its store, a thread of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ AT_ONCE = 2  # simulations; each takes a processor for itself
 
 
 async def simulate_beside(scheduler: Scheduler, question: SimulationRequest, on_run: OnRun) -> Simulation:
-    """What the scheduler's jobs will do, while it goes on; `on_run` is called in another thread."""
+    """What the scheduler's jobs will do, while it continues; `on_run` is called in another thread."""
     limits = scheduler.server_side.limits()
     min_interval = None if limits.min_interval is None else limits.min_interval / 1000
     setup = Setup(

@@ -64,7 +64,7 @@ class MakeDraft(Protocol):
 
 
 class Wiring(NamedTuple):
-    """The scheduler's parts, for objects beside it that work with them."""
+    """The scheduler's parts, for the objects that work with them."""
 
     store: Store
     made_engine: Callable[[], Engine]
@@ -105,7 +105,7 @@ class Core:
         kinds: Iterable[Kind] = (),
         tuning: Tuning | None = None,
     ) -> None:
-        """`kinds`: kinds with rules or hooks of their own, beside those of the domains."""
+        """`kinds`: kinds with rules or hooks of their own, besides those of the domains."""
         own_clock = clock if clock is not None else SystemClock()
         self._virtual = isinstance(own_clock, ManualClock)
         self._zone = zone_name(timezone) if timezone is not None else None

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class Companion(Protocol):
-    """Something that lives beside the engine."""
+    """Something that lives alongside the engine."""
 
     def begin(self) -> None:
         """The engine runs."""
 
     async def end(self) -> None:
-        """The engine is about to stop; nothing more of this may go on when it returns."""
+        """The engine is about to stop; nothing more of this may continue when it returns."""
 
 
 class Host:
@@ -75,7 +75,7 @@ class Host:
 
     @property
     def log_folder(self) -> Path:
-        """Where files beside the store go."""
+        """Where files next to the store go."""
         return self._wiring.store.folder
 
     def new_id(self) -> int:
@@ -90,7 +90,7 @@ class Host:
         """A job as it can be stored, or InvalidJob; `defaults` or the scheduler's are the options it leaves out."""
         return self._wiring.draft(new, source, defaults)
 
-    # -- before the engine starts, and beside it ----------------------------------------------------------------------
+    # -- before the engine starts, and alongside it --------------------------------------------------------------------
 
     def before_start(self, work: Callable[[], Awaitable[None]]) -> None:
         """Let `work` be done at every start, before anything fires."""

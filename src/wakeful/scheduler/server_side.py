@@ -95,7 +95,7 @@ class ServerSide(Callbacks):
         await self._store.write(lambda tx: tx.access.token_used(token.hash, tx.now))
 
     def token_path(self) -> Path:
-        """The file of the first admin's token, for users who may read files beside the store."""
+        """The file of the first admin's token, for users who may read files next to the store."""
         path = getattr(self._store, "path", None)
         return Path(f"{path}.token") if path not in (None, ":memory:") else self._store.folder / "admin.token"
 
@@ -141,7 +141,7 @@ class ServerSide(Callbacks):
         self._wiring.engine.drive = drive
 
     async def drain_node(self, name: str, rights: Rights, *, drain: bool = True) -> Node:
-        """Ask a live node to start no new runs, or to go on; who did is on record."""
+        """Ask a live node to start no new runs, or to continue; who did is on record."""
         seen = Seen(times=self._wiring.viewpoint().seen.times)
 
         def work(tx: Transaction, context: Context) -> Node:

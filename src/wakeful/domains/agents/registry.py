@@ -179,7 +179,7 @@ class AgentRegistry:
     async def reset_session(self, agent: str) -> int:
         """Forget the sessions of an agent, also one that it shares; how many there were.
 
-        A run that works in one goes on in it, and the next begins a new one.
+        A run that works in one continues in it, and the next begins a new one.
         """
 
         def work(tx: Transaction, _: Context) -> int:

@@ -193,7 +193,7 @@ def _check(wanted: ScheduleSpec) -> None:
     if wanted.task is not None:
         read_task(wanted.task.to_payload())
     others = (wanted.options or {}).keys() - {*OPTION_NAMES, "hooks"}
-    if others:  # options stand beside what else can be changed about a job: its kind, its payload
+    if others:  # options are given together with what else can be changed about a job: its kind, its payload
         message = f"A schedule has no option {min(others)!r:.60}."
         raise InvalidJob(message)
 
@@ -229,7 +229,7 @@ def _for_agents(context: Context) -> Context:
 def patch(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec) -> tuple[Schedule, str | None]:
     """Some of a schedule changed; and the action, if that switched it on or off.
 
-    A run in progress goes on with what it was given.
+    A run in progress continues with what it was given.
     """
     job, state = _own(tx, slug, context.rights)
     _check(wanted)
@@ -278,7 +278,7 @@ def _is_over(trigger: Trigger, state: JobState, changes: dict[str, Any]) -> bool
 
 
 def _lanes(known: dict[str, int], task: Task) -> dict[str, int]:
-    """The lanes of a schedule: one that shares a session by name does not run beside the others that do."""
+    """The lanes of a schedule: one that shares a session by name does not run alongside the others that do."""
     lanes = {lane: capacity for lane, capacity in known.items() if not lane.startswith(LANE)}
     return {**lanes, LANE + task.session: 1} if task.session is not None else lanes
 

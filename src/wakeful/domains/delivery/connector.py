@@ -91,7 +91,7 @@ class Receiving(Connector, Protocol):
 
 
 class Arrived:
-    """How many parts of a message have arrived, of messages that are tried again: they go on where they stopped."""
+    """How many parts of a message have arrived, of messages that are tried again: they continue where they stopped."""
 
     MOST = 200  # messages
 

@@ -1,4 +1,4 @@
-"""Holding everything, and letting it go on; each is one transaction, and an action that can be undone.
+"""Holding everything, and letting it continue; each is one transaction, and an action that can be undone.
 
 A hold is one stored fact that every claim reads. Jobs are not changed by it: what comes due waits, and starts when the
 hold ends, by the same rules as after a time without a server. What a person paused stays paused.
@@ -45,7 +45,7 @@ def hold_all(tx: Transaction, context: Context, note: str | None = None, *, mess
 
 
 def release_all(tx: Transaction, context: Context) -> Held:
-    """Let everything go on, and put back the first of what waited; nothing else is changed."""
+    """Let everything continue, and put back the first of what waited; nothing else is changed."""
     _refuse_owner(context.rights)
     before = tx.nodes.held()
     if before is None:

@@ -71,7 +71,7 @@ APPLY = "apply"  # an action that did several things
 
 
 class UndoneBatch(NamedTuple):
-    """What became of some of an action's subjects, and where to go on: None at the end."""
+    """What became of some of an action's subjects, and where to continue: None at the end."""
 
     what: str
     restored: list[str]

@@ -221,13 +221,13 @@ async def _follow(scheduler: Scheduler, run: Run, *, follow: bool) -> None:
 
 
 def _stay_inside(file: IO[bytes] | None) -> None:
-    """A log whose middle was left out is shorter than what was read of it: go on at its end."""
+    """A log whose middle was left out is shorter than what was read of it: continue at its end."""
     if file is not None and file.tell() > (size := os.fstat(file.fileno()).st_size):
         file.seek(size)
 
 
 def _say_end(run: Run) -> None:
-    """How it ended, and where in its code: on standard error, beside what the run printed."""
+    """How it ended, and where in its code: on standard error, besides what the run printed."""
     error = error_text(run)
     say_note(f"{run.id} ended as {run.outcome}{f': {error}' if error else ''}")
     if run.trace:

@@ -119,7 +119,7 @@ async def cut_off_ids(scheduler: Scheduler) -> frozenset[str]:
 
 
 def how(run: Run, cut_off: Container[str] = ()) -> Cell:
-    """How it ended, or what it is doing; past its limit it counts as timed out although it goes on."""
+    """How it ended, or what it is doing; past its limit it counts as timed out although it continues."""
     if run.unstoppable is not None and run.phase == "timeout":
         return Cell("timed out", coloured("timeout").style)
     if run.id in cut_off:

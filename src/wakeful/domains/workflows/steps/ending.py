@@ -97,7 +97,7 @@ def settle_task(
 
 
 def _stop(tx: Transaction, context: Context, attempt: WorkflowRun, task: TaskRow, failure: Failure) -> str:
-    """The workflow stops; its event goes on when it is resumed, or when a person has said what happened."""
+    """The workflow stops; its event continues when it is resumed, or when a person has said what happened."""
     tasks = tx.of(Tasks)
     kind = "reconciliation" if failure.uncertain else "logic"
     if failure.uncertain:
@@ -143,7 +143,7 @@ def end_failures(tx: Transaction, context: Context, jobs: LockedJobs, name: str)
 def cut_off_steps(
     tx: Transaction, context: Context, attempt: WorkflowRun, handler: HandlerRow, *, result: Result, run: RunRow
 ) -> None:
-    """An attempt ended before it had said how. After a crash its place goes on with it; else any place does."""
+    """An attempt ended before it had said how. After a crash its place continues with it; else any place does."""
     number = event_id_of(attempt)
     task = tx.of(Tasks).get(number) if number is not None else None
     why = result.error or CUT_OFF
@@ -181,7 +181,7 @@ def cut_off_steps(
 def _crashed(
     tx: Transaction, context: Context, cut: WorkflowRun, handler: HandlerRow, task: TaskRow, *, blamed: bool
 ) -> None:
-    """Its process ended: the place goes on with it, unless it has ended its process too often."""
+    """Its process ended: the place continues with it, unless it has ended its process too often."""
     table, count = tx.of(WorkflowVerbs), handler.blamed + blamed
     state = tx.jobs.states([cut.job_id])[cut.job_id]
     table.change_handler(handler.workflow, handler.name, crashes=state.crashes, blamed=count)

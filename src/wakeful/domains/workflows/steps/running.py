@@ -64,7 +64,7 @@ class StepAttempt(Attempt):
         if self._scheduler not in _STORES:
             _STORES[self._scheduler] = Stores()
         self._stores = _STORES[self._scheduler]
-        self._writing = asyncio.Lock()  # steps may be done beside each other, and each writes the attempt
+        self._writing = asyncio.Lock()  # steps may be done alongside each other, and each writes the attempt
         self._taken: ClaimedWork | None = None
 
     @property
@@ -124,7 +124,7 @@ class StepAttempt(Attempt):
         raise Noop("there is nothing to do yet")
 
     async def _take_again(self) -> ClaimedWork:
-        """Go on with what the last attempt at this place was at."""
+        """Continue with what the last attempt at this place was at."""
         row, now = self._row, self._scheduler.clock.now()
         if row.reconcile_at is not None and row.reconcile_at > now:
             until, why = row.reconcile_at, "the last attempt may still be running"
@@ -160,7 +160,7 @@ class StepAttempt(Attempt):
             self._row = await self._checked(self._stores.steps.store(self._scheduler, write))
 
     async def end_step(self, step: StepRow, *, doubtful: bool) -> None:
-        """How the step ended is on record before the handler goes on."""
+        """How the step ended is on record before the handler continues."""
         async with self._writing:
             write = recording.StepWrite(self._row, step, doubtful=doubtful)
             self._row = await self._checked(self._stores.steps.store(self._scheduler, write))
