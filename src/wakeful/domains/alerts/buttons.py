@@ -11,7 +11,7 @@ from wakeful.kernel.actions.recording import Origin
 from wakeful.kernel.rules.alerting import CLOSED
 
 if TYPE_CHECKING:
-    from wakeful.domains.delivery import Press
+    from wakeful.domains.delivery import PressedButton
     from wakeful.kernel.context import Context
     from wakeful.kernel.rules.alerting import Notice
     from wakeful.store.interface import Transaction
@@ -41,7 +41,7 @@ def _can_be_paused(tx: Transaction, context: Context, job: JobDef) -> bool:
     return is_own and state is not None and bool(state.enabled) and not state.paused
 
 
-def snooze(tx: Transaction, context: Context, pressed: Press, by: str) -> str:
+def snooze(tx: Transaction, context: Context, pressed: PressedButton, by: str) -> str:
     """Send no message about the alert for the time the button says; one that is over needs no snooze."""
     number = ids.alert_number(pressed.on)
     alert = tx.alerts.get(number) if number is not None else None

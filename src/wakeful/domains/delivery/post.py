@@ -24,7 +24,7 @@ class Post(NamedTuple):
     extra: Mapping[str, Any] | None = None
 
 
-class Press(Protocol):
+class PressedButton(Protocol):
     """A button that a person pressed."""
 
     @property
