@@ -56,8 +56,8 @@ def run(
         elif server_of(scheduler) is None:
             ended = await run_in_this_process(scheduler, place, job)
             await _report(scheduler, ended.run, as_json=as_json)
-            if ended.note is not None:
-                say_note(ended.note)
+            for note in ended.notes:
+                say_note(note)
         else:
             run = await scheduler.transact(
                 lambda tx, context: authorized.run_job(tx, context, job.id), rights=rights_here()
