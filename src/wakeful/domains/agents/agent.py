@@ -27,7 +27,7 @@ from wakeful.kernel.kinds import Kind
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.kernel.hooks import Draft, Showing
-    from wakeful.kernel.model.explanations import Subject
+    from wakeful.kernel.model.explanations import PassedOver, Subject
     from wakeful.kernel.rules.outcome import Result
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
@@ -212,6 +212,12 @@ def _story(subject: Subject) -> list[str]:
     return story(subject)
 
 
+def _passing(tx: Transaction, jobs: Sequence[JobDef]) -> Mapping[int, PassedOver]:
+    from wakeful.domains.agents.budgets.spending import passed_over
+
+    return passed_over(tx, jobs)
+
+
 domain = Domain(
     AGENT,
     kinds=(
@@ -270,6 +276,7 @@ domain = Domain(
         "hook": "an event or a webhook woke it",
     },
     stories={AGENT: _story},
+    passing={AGENT: _passing},
     parts={"agents": "wakeful.domains.agents.registry:AgentRegistry"},
     section="agents",
     settings="wakeful.domains.agents.configuration:AgentsSection",

@@ -142,6 +142,8 @@ def _change_alerts_of(tx: Transaction, context: Context, job: JobDef, changes: S
     opening = [change for change in changes if change.message is not None]
     if rules is not None:
         opening = [change for change in opening if worth_opening(rules, change.kind, change.errors)]
+    if any(change.kind == "failing" for change in opening):  # which says why: its time limit is not told twice
+        opening = [change for change in opening if change.kind != "stuck"]
     for change in changes:
         if change.message is None and opening:
             replace_alert(tx, change.kind, job.id)

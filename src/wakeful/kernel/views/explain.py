@@ -9,8 +9,8 @@ from wakeful import ids
 from wakeful.counting import counted
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN, Seen, is_gone, is_served
 from wakeful.kernel.engine.admission import all_drain
-from wakeful.kernel.model.explanations import STANDINGS, STARTED_WHEN, STORIES, Subject
-from wakeful.kernel.model.job import job_view
+from wakeful.kernel.model.explanations import SETTLED_BY, STANDINGS, STARTED_WHEN, STORIES, Subject
+from wakeful.kernel.model.job import Job, job_view
 from wakeful.kernel.rules.approval import APPROVAL, approvals
 from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.options import from_text
@@ -76,10 +76,9 @@ class _Story:
         tx, job = self.tx, self.job
         last = _last_run(tx, state)
         skips = tx.skips.of(job.id)
-        verb = "is" if self.trigger.reports else "runs"
         view = job_view(tx, (job, state))
-        sentences = [f"{job.name} {verb} {view.schedule}."]
-        sentences += self._future(state)
+        sentences = [f"{job.name} {'is' if self.trigger.reports else 'runs'} {view.schedule}."]
+        sentences += self._future(state, view)
         sentences += self._past(state, last) + self._more(last, of_run=False)
         sentences += [self._refused(skip) for skip in skips]
         if state.missed:
@@ -182,7 +181,7 @@ class _Story:
         note = f" ({entry['note']})" if entry["note"] else ""
         return f"{asked}; {entry['by']} {entry['verdict']} it at {self.when(entry['decided_at'])}{note}."
 
-    def _future(self, state: JobState) -> list[str]:
+    def _future(self, state: JobState, view: Job) -> list[str]:
         tx = self.tx
         queued = [run for run in tx.runs.open(self.job.id) if run.status == "queued"] if state.queued else []
         if state.run_id is not None:
@@ -203,7 +202,7 @@ class _Story:
             return [f"{text}: {waits_for(state.parked)}.", *self._held(), *self._unserved()]
         sentences = self._queued(queued)
         if state.next_at is not None and state.slot is not None:
-            sentences.append(self._next(state, state.slot, state.next_at))
+            sentences.append(self._after_passed(view) or self._next(state, state.slot, state.next_at))
         elif not queued:
             return self._untimed() + self._held()
         return self._but_held(sentences) + self._unserved()
@@ -219,8 +218,7 @@ class _Story:
 
     def _unserved(self) -> list[str]:
         """Nothing starts, whatever its time is, while there is no server."""
-        served = is_served(self.tx, self.seen)
-        return [] if served else ["No server is running: nothing starts until one does."]
+        return [] if is_served(self.tx, self.seen) else ["No server is running: nothing starts until one does."]
 
     def _held(self) -> list[str]:
         """That everything is held, or what its kind belongs to, for a job that would start by itself."""
@@ -263,6 +261,11 @@ class _Story:
     def _waits_to_start(self, run: RunRow) -> str:
         how = "waits to start at" if run.due_at > self.tx.now else "has waited to start since"
         return f"{ids.run_text(run.id)} {how} {self.when(run.due_at)}: {self._because(run)}."
+
+    def _after_passed(self, view: Job) -> str | None:
+        """The first time that is not passed over, where some are."""
+        at = next(view.starts(), None) if view.passed_over is not None else None
+        return f"It will run next at {self.when(at)}." if at is not None else None
 
     def _next(self, state: JobState, slot: int, next_at: int) -> str:
         if (expected := self.trigger.expects(self.when(slot), self.when(next_at))) is not None:
@@ -310,7 +313,8 @@ class _Story:
             return [f"It has started elsewhere{which} and has not reported its end."]
         if run.phase == APPROVAL:
             return [f"It waits for approval{which}. Approve or reject it to continue."]
-        return [f"It waits to be completed{which}."]
+        awaited = SETTLED_BY.get(run.kind)
+        return [f"It waits to be completed{which}." if awaited is None else f"It waits{which}: {awaited}."]
 
     def _taken_up(self, run: RunRow) -> str:
         """What the next server makes of a run that ended with its server."""

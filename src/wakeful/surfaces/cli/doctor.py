@@ -20,6 +20,7 @@ from wakeful.console.tables import Cell, Json, console, print_beside, print_json
 from wakeful.errors import SchedulerError
 from wakeful.kernel.engine.alerts import alert_rules
 from wakeful.kernel.rules.alerting import closer_look
+from wakeful.kernel.rules.approval import APPROVAL
 from wakeful.kernel.rules.holding import Hold, hold_of, hold_words
 from wakeful.kernel.views.orphans import orphans
 from wakeful.references import adopt
@@ -347,7 +348,8 @@ def _hold(inside: Inside) -> list[Check]:
 
 
 def _alerts(inside: Inside) -> list[Check]:
-    if not inside.alerts:
+    alerts = [alert for alert in inside.alerts if alert.kind != APPROVAL]  # who waits for an answer keeps nothing down
+    if not alerts:
         return [Check("alerts", ok=True, found="none open")]
     return [
         Check(
@@ -356,7 +358,7 @@ def _alerts(inside: Inside) -> list[Check]:
             found=f"{alert.message}{' (acknowledged)' if alert.acked_at is not None else ''}",
             do=_remedy(alert),
         )
-        for alert in inside.alerts
+        for alert in alerts
     ]
 
 
