@@ -23,7 +23,7 @@ from wakeful.domains.workflows.tables import WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.store.interface import Transaction
 
-SETTLE_S = 90.0
+SETTLE_S = 180.0
 
 
 class Counted(NamedTuple):

@@ -100,7 +100,7 @@ def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: 
     settle(tx, run, result)
     end_run(tx, context, job, run, result)
     send_reply(tx, context, job, run, result)
-    end_item(tx, job, run, result)
+    end_item(tx, context, job, run, result)
 
 
 def _stored(tx: Transaction, context: Context, jobs: Sequence[JobDef]) -> None:
@@ -262,7 +262,10 @@ domain = Domain(
     joined=_joined,
     shown=_shown,
     swept=_sweep,
-    alerts={"rate_limited": "an account has been at its rate limit for 6 hours"},
+    alerts={
+        "rate_limited": "an account has been at its rate limit for 6 hours",
+        "work_failed": "a work item of an agent failed too often and was set aside",
+    },
     skip_reasons={
         "rate_limited": "its account was at its rate limit",
         "over_budget": "a budget was used up",

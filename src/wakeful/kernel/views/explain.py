@@ -82,9 +82,8 @@ class _Story:
         sentences += self._past(state, last) + self._more(last, of_run=False)
         sentences += [self._refused(skip) for skip in skips]
         if state.missed:
-            sentences.append(
-                f"{counted(state.missed, 'scheduled time')} passed without a run of {_its(state.missed)} own."
-            )
+            whose = "its" if state.missed == 1 else "their"
+            sentences.append(f"{counted(state.missed, 'scheduled time')} passed without a run of {whose} own.")
         open_alerts = [alert for alert in tx.alerts.latest(job_id=job.id) if alert.closed_at is None]
         sentences += [_stop(f"Alert since {self.when(alert.opened_at)}: {alert.message}") for alert in open_alerts]
         sentences += [_stop(f"Note: {note}") for note in view.notes]
@@ -193,7 +192,8 @@ class _Story:
         if state.paused or not state.enabled:
             by_hand = [self._waits_to_start(run) for run in queued if run.reason in BY_HAND]
             kept = sum(run.reason in FROM_OUTSIDE for run in queued)
-            by_hand += [f"{counted(kept, 'request')} from outside {_wait(kept)} until it is resumed."] if kept else []
+            verb = "waits" if kept == 1 else "wait"
+            by_hand += [f"{counted(kept, 'request')} from outside {verb} until it is resumed."] if kept else []
             return self._stopped(state) + by_hand + (self._unserved() if by_hand else [])
         if state.parked is not None:
             text = f"It has been due since {self.when(state.ready_at or tx.now)} and waits"
@@ -272,8 +272,8 @@ class _Story:
             return expected
         due = next_at <= self.tx.now
         text = f"It has been due since {self.when(next_at)}" if due else f"It will run next at {self.when(next_at)}"
-        if due and all_drain(self.tx):
-            return f"{text} and waits: every node is draining, and starts nothing more."
+        if due and (why := self._held_back(state)) is not None:
+            return f"{text} and waits: {why}."
         if state.backoff_until is not None:
             errors = counted(state.errors, "error")
             return f"{text}, held back by {errors} in a row; its own time was {self.when(slot)}."
@@ -281,6 +281,13 @@ class _Story:
             return f"{text}."
         moved = self._moved(slot, next_at)
         return f"{text}, for {self.when(slot)}{f': {moved}' if moved else ''}."
+
+    def _held_back(self, state: JobState) -> str | None:
+        """Why a time that has come does not start."""
+        if all_drain(self.tx):
+            return "every node is draining, and starts nothing more"
+        first = state.queued and from_text(self.job.options).approval  # as `in_order` has it
+        return "what was approved before goes first" if first else None
 
     def _moved(self, slot: int, next_at: int) -> str | None:
         """Why a start is later than its slot, as far as that can be worked out again."""
@@ -390,11 +397,3 @@ def _stop(text: str) -> str:
 
 def _lower(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
-
-
-def _wait(count: int) -> str:
-    return "waits" if count == 1 else "wait"
-
-
-def _its(count: int) -> str:
-    return "its" if count == 1 else "their"
