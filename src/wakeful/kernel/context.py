@@ -43,9 +43,8 @@ class Rights(NamedTuple):
         return self.owned is None or self.owned.has(job)
 
 
-def full_rights(caller: str) -> Rights:
-    """The rights of the program that holds the store."""
-    return Rights(caller, admin_kinds=True, priority=True, via="code")
+OWN_RIGHTS = Rights("code", admin_kinds=True, priority=True, via="code")
+"""Those of the program that holds the store."""
 
 
 class Context(NamedTuple):
@@ -64,7 +63,7 @@ class Context(NamedTuple):
     lease: LeaseTimes = LeaseTimes()
     watching_since: Callable[[], int] = lambda: 0  # since when this process has been awake and at work
     unsettled: Unsettled | None = None  # the file of this node, where it could not be applied
-    rights: Rights = full_rights("code")  # of the caller for whom an action is
+    rights: Rights = OWN_RIGHTS  # of the caller for whom an action is
     zone: Callable[[], str] = lambda: "UTC"  # of triggers that name none
 
     def serves(self, key: str) -> bool:

@@ -18,7 +18,7 @@ from wakeful.domains import domains
 from wakeful.errors import SchedulerError, StartRefused, StoreGone, StoreUnusable
 from wakeful.kernel.actions.drafts import NewJob, draft
 from wakeful.kernel.cluster.nodes import Seen
-from wakeful.kernel.context import Context, Rights, full_rights
+from wakeful.kernel.context import OWN_RIGHTS, Context, Rights
 from wakeful.kernel.hooks import Draft
 from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.loop.config import EngineConfig, Retention, Tuning
@@ -248,7 +248,7 @@ class Core:
             labels=self._labels,
             min_interval=self._min_interval,
             lease=self._tuning.lease,
-            rights=full_rights(self._node_name),
+            rights=OWN_RIGHTS._replace(caller=self._node_name),
             zone=self._default_zone,
         )
 

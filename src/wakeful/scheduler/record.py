@@ -7,7 +7,6 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from wakeful.kernel.actions.drafts import check_limit
-from wakeful.kernel.context import full_rights
 from wakeful.scheduler.core import Core
 from wakeful.triggers.moments import read_moment
 
@@ -39,7 +38,7 @@ class RecordApi(Core):
         >>> (await scheduler.undo()).restored
         ['backup']
         """
-        requests, rights = self.server_side, full_rights(self._node_name)
+        requests, rights = self.server_side, self._identify().rights
         if id is None:
             id = await requests.latest_action(rights)  # noqa: A001
         return await requests.undo(id, rights)
@@ -55,7 +54,7 @@ class RecordApi(Core):
         """
         from wakeful.kernel.views.ledger import read_since
 
-        return await self.server_side.get_ledger(job, partial(read_since, since), full_rights(self._node_name))
+        return await self.server_side.get_ledger(job, partial(read_since, since), self._identify().rights)
 
     async def get_slot(self, job: str, slot: datetime | str) -> Slot:
         """What became of one slot of a job, by its nominal time. SlotNotFound is raised if it has none there.
@@ -64,4 +63,4 @@ class RecordApi(Core):
         >>> (await scheduler.get_slot("backup", job.next_run_at)).fate
         'ahead'
         """
-        return await self.server_side.get_slot(job, read_moment(slot, "slot"), full_rights(self._node_name))
+        return await self.server_side.get_slot(job, read_moment(slot, "slot"), self._identify().rights)
