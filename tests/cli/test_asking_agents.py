@@ -270,6 +270,10 @@ def test_what_could_not_be_sent_without_a_server_waits_for_one_and_is_said_to(wa
     assert "A server (wakeful serve) sends what waits." in answer.err
     told.rmdir()
     assert [item["status"] for item in wakeful("delivery", "list", "--json").json] == ["pending"]
+    waiting = wakeful("delivery", "list", "--json").json[0]["id"]
+    assert wakeful("delivery", "requeue", waiting).code == 0  # due at once
+    assert "not sent" not in wakeful("run", "bot.last").err
+    assert [item["status"] for item in wakeful("delivery", "list", "--json").json] == ["sent", "sent"]
 
 
 def test_a_run_whose_connectors_cannot_be_read_still_runs_and_says_so(wakeful, here, told):

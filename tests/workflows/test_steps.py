@@ -333,6 +333,26 @@ def test_of_several_steps_that_were_cut_off_the_answer_is_about_the_one_that_was
         assert [event["status"] for event in test.events("orders")] == ["consumed"]
 
 
+def test_the_question_whether_a_step_happened_is_one_sentence_without_another_inside():
+    """Beside it are the commands that settle it; whoever reads of the event alone has the command with it."""
+
+    paid = []
+    workflow = Workflow("shop")
+
+    @workflow.on("orders")
+    async def ship(ctx, event):
+        await ctx.step("pay", paid.append, event.payload)
+
+    with WorkflowTest(workflow) as test:
+        test.crash_in("pay", after_commit=False)
+        test.publish("orders")
+        test.advance("1m")
+        words = "It is not known whether the step 'pay' happened (Crash)."
+        assert test.workflow()["issue"]["message"] == f"{words} Look, and settle it."
+        [event] = test.events("orders")
+        assert event["error"].startswith(f"{words} Settle it: wakeful workflow settle shop run_")
+
+
 def test_a_name_is_used_once_in_a_run():
     workflow = Workflow("shop")
     done = []

@@ -13,7 +13,7 @@ from wakeful.errors import ActionNotFound, CannotUndo
 from wakeful.kernel.actions import authorized, holding, lookup, run_tokens, selections, sign_in, tokens, undoing
 from wakeful.kernel.actions.authorization import own_job
 from wakeful.kernel.actions.drafts import check_note
-from wakeful.kernel.actions.recording import keep, origin_of
+from wakeful.kernel.actions.recording import note_other, origin_of
 from wakeful.kernel.actions.selections import JobSelection
 from wakeful.kernel.cluster.nodes import Node, Seen, drain_node
 from wakeful.kernel.context import Rights
@@ -30,7 +30,6 @@ from wakeful.kernel.views.statistics import Figures, figures
 from wakeful.scheduler.callbacks import Callbacks
 from wakeful.scheduler.core import Wiring
 from wakeful.scheduler.measuring import Measuring
-from wakeful.store.actions import SubjectChange
 from wakeful.store.jobs import JobFilter
 from wakeful.store.records import PageSession, TokenRow
 from wakeful.store.runs import RunFilter
@@ -147,7 +146,7 @@ class ServerSide(Callbacks):
         def work(tx: Transaction, context: Context) -> Node:
             node = drain_node(tx, name, seen, drain=drain)
             what, number = "drain" if drain else "undrain", ids.number_of("node", node.id) or 0
-            keep(tx, origin_of(context), what, [SubjectChange(number, node.name, (), (), ())])
+            note_other(tx, origin_of(context), what, number, node.name)
             return node
 
         return await self._act(rights, work)

@@ -251,7 +251,7 @@ class _Story:
             return ["It did not succeed at its one time, and will not run again by itself. Resume it to try it now."]
         ended = next_start(self.trigger, state, self.tx.now, 0.0).ended
         if ended:
-            return [f"It will not run again: {ended}. Give it a new trigger to continue."]
+            return [f"It will not run again: {ended}. Give it a new time to continue."]
         return ["It will not run: it is disabled. Resume it to continue."]
 
     def _queued(self, runs: list[RunRow]) -> list[str]:
