@@ -255,7 +255,8 @@ def drain(
 
     async def work(scheduler: Scheduler) -> tuple[dict[str, Any], str | None]:
         _, action = await scheduler.transact(
-            lambda tx, context: drain_workflow(tx, context, name, who=who(), origin=origin_of(context), note=note)
+            lambda tx, context: drain_workflow(tx, context, name, who=who(), origin=origin_of(context), note=note),
+            rights=rights_here(),
         )
         while True:
             found: dict[str, Any] = await seeing(lambda tx, seen: views.workflow_view(tx, name, seen))(scheduler)
