@@ -10,7 +10,7 @@ import typer
 from wakeful import clock
 from wakeful.console.failures import say_note
 from wakeful.console.humanize import ago, ahead, count, moment_words
-from wakeful.console.opening import change, now_ms, read, say_undo, shown_zone
+from wakeful.console.opening import change, now_ms, read, rights_here, say_undo, shown_zone
 from wakeful.console.output import say, say_text
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Column, Json, print_facts, print_json, print_table
