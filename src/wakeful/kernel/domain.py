@@ -82,6 +82,7 @@ class Spending(NamedTuple):
     budgets: Sequence[Budget]
     queue_of: Callable[[str], str | None] = lambda _: None  # whose items a run takes, by payload; without one it ends
     queues: Mapping[str, int] = {}  # how many items wait there
+    limit_of: Callable[[str], int | None] = lambda _: None  # after how many milliseconds a run ends itself, by payload
     times_of: Callable[[str, str], str] = lambda trigger, _: trigger  # a trigger as stored, with hours from the payload
 
 

@@ -206,10 +206,10 @@ def _unplaced(tx: Transaction, jobs: list[Job]) -> list[tuple[str, str, str]]:
     ]
 
 
-def _doubts(tx: Transaction, hidden: tuple[str, ...], told: Collection[str | None], *, served: bool) -> Doubts:
+def _doubts(tx: Transaction, hidden: tuple[str, ...], alerted: Collection[str | None], *, served: bool) -> Doubts:
     """What looks wrong about the first jobs by name: a bounded number, however many are stored.
 
-    `told`: jobs about whose labels an alert is open.
+    `alerted`: jobs about whose labels an alert is open.
     """
     looked_at = [Job(*pair, tx.now) for pair in tx.jobs.matching(JobFilter(hidden=hidden, limit=MOST_EXAMINED))]
     jobs = [job for job in looked_at if job.enabled]
@@ -221,7 +221,7 @@ def _doubts(tx: Transaction, hidden: tuple[str, ...], told: Collection[str | Non
         if (name := predecessor(job)) in missing
     ]
     if served:
-        found += [*_unhandled_soon(tx, jobs), *_unplaced(tx, [job for job in jobs if job.name not in told])]
+        found += [*_unhandled_soon(tx, jobs), *_unplaced(tx, [job for job in jobs if job.name not in alerted])]
     for job in jobs if not elsewhere else ():
         if job.kind == COMMAND and (tx.exclusive or not job.options.get("labels")):
             wrong = [text[0].lower() + text[1:].rstrip(".") for text in warnings_about_work(job, None)]

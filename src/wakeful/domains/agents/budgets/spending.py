@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.budgets.rules import (
@@ -72,8 +73,12 @@ DEFAULT = BudgetLimits(Caps(cost=in_millionths(COST_PER_DAY)), "UTC", RUNS_PER_D
 def limits_of(tx: Transaction) -> BudgetLimits:
     """The budget of all agents together, as every process on this store knows it."""
     text = tx.facts.get(FACT)
-    if text is None:
-        return DEFAULT
+    return DEFAULT if text is None else _read_limits(text)
+
+
+@lru_cache(maxsize=64)
+def _read_limits(text: str) -> BudgetLimits:
+    """As stored; every start and every end of a run asks."""
     found: dict[str, Any] = json.loads(text)
     return BudgetLimits(caps_of(found), found["timezone"], found.get("each"))
 
