@@ -154,6 +154,36 @@ def test_where_cron_starts_when_and_with_what_input(line, job):
 
 
 @pytest.mark.promise("X10")
+@pytest.mark.parametrize(
+    ("command", "ends_it"),
+    [
+        ("(sleep 5; date >> done) &", True),
+        ('nohup sh -c "sleep 5" >/dev/null 2>&1 &', True),
+        ("sh -c 'work & date'", True),
+        ("curl http://example.org/?a=1&b=2", True),
+        ("first & second & wait", False),
+        ("cd /srv && work > log 2>&1", False),
+        ("work &> log", False),
+        ("curl 'http://example.org/?a=1&b=2' | tee a\\&b", False),
+        ('echo "Tom & Jerry"', False),
+    ],
+)
+def test_work_in_the_background_is_said_to_end_with_its_run(command, ends_it):
+    [entry] = check(read_crontab(f"0 2 * * * {command}\n", "crontab", Names(), system=False), TERMS).entries
+    assert entry.status == ("differs" if ends_it else "maps")
+    assert [note for note in entry.found.notes if "ended with the run" in note] == list(entry.found.notes)
+
+
+@pytest.mark.promise("X10", "X18")
+def test_a_variable_that_is_named_as_a_secret_is_pointed_to_env_file():
+    text = "LANG=C\nDB_PASS=hunter2\n0 2 * * * backup\n"
+    [entry] = check(read_crontab(text, "crontab", Names(), system=False), TERMS).entries
+    assert entry.status == "differs"
+    (note,) = entry.found.notes
+    assert note == "DB_PASS would be stored as it is written: move it to a file that env_file names"
+
+
+@pytest.mark.promise("X10")
 def test_a_folder_of_crontabs_is_read_as_cron_reads_it(tmp_path):
     folder = tmp_path / "cron.d"
     folder.mkdir()
@@ -256,7 +286,7 @@ def test_a_command_gets_the_words_that_systemd_would_give_it(line, command):
         return
     env = {"ARGS": "one two", "ONE": "1 $(id)"}
     printed = subprocess.run(
-        found.job["command"], env=env, capture_output=True, text=True, check=True, timeout=60
+        found.job["command"], env=env, capture_output=True, text=True, check=True, timeout=300
     ).stdout
     assert printed == "one two a;b 1 $(id)-`id`-$(id) $\n"
     assert found.notes == ("its variables are filled in by a shell",)

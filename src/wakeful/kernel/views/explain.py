@@ -268,7 +268,7 @@ class _Story:
         return f"It will run next at {self.when(at)}." if at is not None else None
 
     def _next(self, state: JobState, slot: int, next_at: int) -> str:
-        if (expected := self.trigger.expects(self.when(slot), self.when(next_at))) is not None:
+        if (expected := self.trigger.expects(self.when(slot), self.when(next_at), down=bool(state.errors))) is not None:
             return expected
         due = next_at <= self.tx.now
         text = f"It has been due since {self.when(next_at)}" if due else f"It will run next at {self.when(next_at)}"
