@@ -79,6 +79,7 @@ def declare(domain: Domain) -> Domain:
     explanations.STANDINGS.update(domain.standings)
     explanations.STARTED_WHEN.update(domain.started_when)
     explanations.PASSING.update(domain.passing)
+    explanations.HOURS.update(domain.hours)
     ends = {kind.name: kind.ends_itself for kind in domain.kinds if kind.ends_itself is not None}
     explanations.SETTLED_BY.update(ends)
     explanations.PHASES.update(domain.run_phases)

@@ -263,8 +263,8 @@ class _Story:
         return f"{ids.run_text(run.id)} {how} {self.when(run.due_at)}: {self._because(run)}."
 
     def _after_passed(self, view: Job) -> str | None:
-        """The first time that is not passed over, where some are."""
-        at = next(view.starts(), None) if view.passed_over is not None else None
+        """The first time that is neither passed over nor waits for hours, where some are."""
+        at = next(view.starts(), None) if view.is_put_off else None
         return f"It will run next at {self.when(at)}." if at is not None else None
 
     def _next(self, state: JobState, slot: int, next_at: int) -> str:
