@@ -142,7 +142,11 @@ def test_a_changed_file_that_a_full_disk_kept_from_being_deployed_is_deployed_wh
             await scheduler.start()
             before, transact = (await rows(scheduler))["good"].version, scheduler.transact
 
+            me = asyncio.current_task()
+
             async def full(work, **options):
+                if asyncio.current_task() is not me:  # a run of the workflow
+                    return await transact(work, **options)
                 raise StoreFull("the disk is full")
 
             write(tmp_path, "good", word="two")
