@@ -15,8 +15,8 @@ from tests.foresight.fleets import DAY_MS, START, notes, simulated, snapshot_of
 from wakeful import After, Cron, Every, InvalidSetting, NewJob, NotFound, Once
 from wakeful.foresight.question import Setup, SimulationRequest
 from wakeful.foresight.simulating import simulate
-from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.holding import hold_all
+from wakeful.kernel.context import Rights
 from wakeful.store.interface import Transaction
 from wakeful.store.records import RunDetails, RunRow
 from wakeful.store.sqlite_session import SqliteSession

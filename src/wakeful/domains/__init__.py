@@ -54,7 +54,7 @@ def load_part(name: str) -> Any:
 
 
 def fields_by_kind() -> dict[str, tuple[Field, ...]]:
-    """The fields that jobs of each kind have beside those of every job."""
+    """The fields that jobs of each kind have besides those of every job."""
     kinds = [kind for domain in domains() for kind in domain.kinds if kind.fields is not None]
     return {kind.name: load(str(kind.fields)) for kind in kinds}
 

@@ -226,7 +226,7 @@ class Domain(NamedTuple):
     reload: Reference | None = None
     """`async (scheduler, settings) -> None`: takes over what changed in its section while the server runs."""
     apply: Reference | None = None
-    """`(scheduler, settings) -> Applicable`: what `wakeful plan` shows and `wakeful apply` does beside the jobs."""
+    """`(scheduler, settings) -> Applicable`: what `wakeful plan` shows and `wakeful apply` does besides the jobs."""
     install: Reference | None = None
     """`(scheduler, settings, server) -> None`: registers handlers and background services when a server starts."""
     by_id: Mapping[str, Mapping[str, Reference]] = MappingProxyType({})

@@ -1,4 +1,4 @@
-"""What `explain` says about an agent's jobs beside what it says about every job.
+"""What `explain` says about an agent's jobs besides what it says about every job.
 
 Each part of the story is a function of the subject and what the job does; add one to `PARTS` to say more.
 """
@@ -114,7 +114,7 @@ def _fed(subject: Subject, _: dict[str, Any]) -> list[str]:
 
 
 def _session(subject: Subject, payload: dict[str, Any]) -> list[str]:
-    """The session it goes on in."""
+    """The session it continues in."""
     if payload.get("runner") is None:
         return []
     if subject.of_run:
@@ -205,7 +205,7 @@ def _may_start(subject: Subject) -> bool:
 
 
 def _keeps_sessions(runner: dict[str, Any]) -> bool:
-    """Whether the runner can go on in a session."""
+    """Whether the runner can continue in a session."""
     if runner.get("preset") is not None:
         preset = PRESETS.get(runner["preset"])
         return preset is not None and preset.resume is not None

@@ -67,7 +67,7 @@ def opening_of(tx: Transaction, agent: str) -> int | None:
 def refuse_closed(tx: Transaction, job: JobDef, agent: str) -> Refused | None:
     """What stands against the start of a woken agent: it is due for its interval alone, outside the hours.
 
-    That run waits for the hours. A run beside it that somebody asked for does not.
+    That run waits for the hours. A run alongside it that somebody asked for does not.
     """
     queued = sorted((run.due_at, run.id, run.reason) for run in tx.runs.open(job.id) if run.status == "queued")
     tables = tx.of(AgentTables)

@@ -76,7 +76,7 @@ def likely_first(verdicts: Sequence[str], likely: str | None) -> list[str]:
 
 
 def still_waits(row: Any) -> str | None:
-    """What a person must do before it goes on, though it is not paused; None where nothing is."""
+    """What a person must do before it continues, though it is not paused; None where nothing is."""
     if row.issue not in ("approval", "reconciliation", "logic", "internal") or asks_itself(row):
         return None
     words = issue_words(row.issue, row.issue_handler, row.issue_message).rstrip(".")
@@ -89,7 +89,7 @@ def asks_itself(row: Any) -> bool:
 
 
 def status_word(*, paused: bool, issue: str | None, active: bool, failures: int = 0, halted: bool = False) -> str:
-    """One of four words; what a person must do comes before what goes on."""
+    """One of four words; what a person must do comes before what continues."""
     if issue in ("internal", "load", "no_code"):
         return STOPPED
     if halted or issue in ("approval", "reconciliation", "logic", "parked", UNSETTLED, SWITCHED_OFF):
@@ -114,7 +114,7 @@ def issue_words(
     """The problem and what happens next, as one or two sentences.
 
     `fix`: the correction of code that failed; `halted`: the job that is not tried again, and why that is; `asks`:
-    whether what became of the change is about to be found out; `again`: when it goes on.
+    whether what became of the change is about to be found out; `again`: when it continues.
     """
     said = (message or "").partition("\n")[0].rstrip(".")
     if halted is not None:

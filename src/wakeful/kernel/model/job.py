@@ -1,4 +1,4 @@
-"""Jobs as users see them: read-only views with aware datetimes and ids as text; and runs, from beside here."""
+"""Jobs as users see them: read-only views with aware datetimes and ids as text; and runs, from `run.py`."""
 
 from __future__ import annotations
 

@@ -63,7 +63,7 @@ def explain_run(tx: Transaction, job: JobDef, run: RunRow, view: Viewpoint) -> E
 
 
 class _Story:
-    """The sentences about one job; its times are in its own zone, with UTC beside them."""
+    """The sentences about one job; its times are in its own zone, with UTC besides them."""
 
     def __init__(self, tx: Transaction, job: JobDef, view: Viewpoint) -> None:
         self.tx = tx
@@ -132,7 +132,7 @@ class _Story:
         return self._doing(run, "")
 
     def _more(self, run: RunRow | None, *, of_run: bool) -> list[str]:
-        """What the job's kind knows beside it."""
+        """What the job's kind knows besides it."""
         story = STORIES.get(self.job.kind)
         return story(Subject(self.tx, self.job, run, of_run, self.when)) if story is not None else []
 

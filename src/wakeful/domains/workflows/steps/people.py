@@ -60,7 +60,7 @@ def _row(tx: Transaction, workflow: str) -> WorkflowRow | None:
 
 
 def replay_parked(tx: Transaction, context: Context, task: TaskRow, *, start_over: bool) -> None:
-    """Let a parked event go on with what is stored of it, or from the start; the workflow's jobs are locked."""
+    """Let a parked event continue with what is stored of it, or from the start; the workflow's jobs are locked."""
     _refuse_gone(tx, task)
     _refuse_working(tx, context, task)
     if not start_over:
@@ -74,7 +74,7 @@ def replay_parked(tx: Transaction, context: Context, task: TaskRow, *, start_ove
 
 
 def replay_all(tx: Transaction, context: Context, row: WorkflowRow, *, start_over: bool) -> list[TaskRow]:
-    """The same for all parked events of a workflow, however many there are; those that go on, oldest first.
+    """The same for all parked events of a workflow, however many there are; those that continue, oldest first.
 
     One whose handler is gone, whose last run has a thread that is still at work, or that waits to be settled, stays
     parked; an error where that is true of each.
@@ -181,7 +181,7 @@ def _refuse_working(tx: Transaction, context: Context, task: TaskRow) -> None:
 def settle_step(
     tx: Transaction, context: Context, attempt: WorkflowRun, verdict: str, *, who: str, result: str | None
 ) -> None:
-    """Record whether the step that a run was cut off in happened; then its event goes on."""
+    """Record whether the step that a run was cut off in happened; then its event continues."""
     tasks, number, run = tx.of(Tasks), event_id_of(attempt), ids.run_text(attempt.id)
     task = tasks.get(number) if number is not None else None
     about: dict[str, Any] = {"workflow": attempt.workflow, "run": run}
@@ -210,7 +210,7 @@ def settle_step(
 
 
 def _next_question(tx: Transaction, context: Context, workflow: str) -> None:
-    """The question whether a step happened is answered, or gone: the next one is asked, or the workflow goes on."""
+    """The question whether a step happened is answered, or gone: the next one is asked, or the workflow continues."""
     row = tx.of(WorkflowVerbs).get(workflow)
     asked = tx.of(Tasks).newest(workflow, UNCERTAIN)
     if row is None or row.issue != "reconciliation":

@@ -11,7 +11,7 @@ import typer
 
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.humanize import ago, count
-from wakeful.console.opening import change, now_ms, read
+from wakeful.console.opening import change, now_ms, read, rights_here
 from wakeful.console.output import say
 from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Column, Json, print_json, print_table
@@ -67,7 +67,7 @@ def seeing(work: Callable[[Transaction, Seen], Any]) -> Callable[[Scheduler], Aw
 
 def acting(work: Callable[[Transaction, Context], Any]) -> Callable[[Scheduler], Awaitable[Any]]:
     """Act in one transaction."""
-    return lambda scheduler: scheduler.transact(work)
+    return lambda scheduler: scheduler.transact(work, rights=rights_here())
 
 
 def found_or_not(place: Any, look: Callable[[Scheduler], Awaitable[Any]], name: str) -> Any:
