@@ -23,7 +23,6 @@ from wakeful.domains.workflows.timing import (
     reconcile_delay,
 )
 from wakeful.domains.workflows.topics.tables import Topics
-from wakeful.domains.workflows.working import note_working
 from wakeful.kernel.rules.outcome import FAILURES
 
 if TYPE_CHECKING:
@@ -52,7 +51,6 @@ def cut_off(
 ) -> None:
     """Record that the attempt has not said how it ended, and let another one continue."""
     handler, workflow = parts
-    note_working(tx, context, attempt.workflow, attempt.id)
     begin = where_to_begin(attempt.phase, attempt.mutation, "crashed")
     if not keeps_reservations(begin):
         tx.of(Topics).release(attempt.id, tx.now)

@@ -25,7 +25,7 @@ from wakeful.domains.workflows.phases import (
 )
 from wakeful.domains.workflows.registry import registry_of
 from wakeful.domains.workflows.removed import finish_removed, give_up
-from wakeful.domains.workflows.steps.ending import cut_off_steps, rejected
+from wakeful.domains.workflows.steps.ending import cut_off_steps, note_left, rejected
 from wakeful.domains.workflows.steps.places import STEPS
 from wakeful.domains.workflows.steps.tables import ReadAhead
 from wakeful.domains.workflows.steps.taking import go_on_with
@@ -33,7 +33,7 @@ from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRu
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.domains.workflows.versions.on_nodes import version_words
 from wakeful.domains.workflows.words import answer_commands
-from wakeful.domains.workflows.working import look_for_end, may_work
+from wakeful.domains.workflows.working import look_for_end, may_work, note_working
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.engine.ending import drop_runs
 from wakeful.kernel.hooks import Refused
@@ -193,6 +193,8 @@ def ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: R
 def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
     attempt = tx.of(WorkflowVerbs).run(run.id)
     found = _parts_of(tx, attempt, job) if attempt is not None and attempt.status != COMMITTED else None
+    if attempt is not None:
+        _note_left(tx, context, attempt)
     if attempt is not None and attempt.status == STATUS["approval"]:
         record_answer(tx, context, attempt)
     if attempt is not None and found is not None:
@@ -212,6 +214,14 @@ def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: 
         finish_removed(tx, context, attempt.workflow, attempt.handler, ended=run.id)
     if attempt is None or attempt.status != COMMITTED:  # a commit leaves one start, and its end adds none
         merge_waiting(tx, context, job)
+
+
+def _note_left(tx: Transaction, context: Context, attempt: WorkflowRun) -> None:
+    """What of an attempt that is over still works is on record, also where its handler or workflow was removed."""
+    if attempt.type == STEPS:
+        note_left(tx, context, attempt)
+    else:
+        note_working(tx, context, attempt.workflow, attempt.id)
 
 
 def _ended_steps(

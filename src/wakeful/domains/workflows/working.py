@@ -34,8 +34,10 @@ _TASKS: set[asyncio.Task[None]] = set()
 
 def note_working(tx: Transaction, context: Context, workflow: str, run_id: int) -> None:
     """A run of this process has ended: if a thread of it still works, that is on record with its end."""
-    if is_left(run_id):
-        values = {"working_run": run_id, "working_node": context.id, "working_since": tx.now}
+    row = tx.of(WorkflowVerbs).get(workflow) if is_left(run_id) else None
+    if row is not None:
+        since = row.working_since if row.working_run == run_id else tx.now
+        values = {"working_run": run_id, "working_node": context.id, "working_since": since}
         tx.of(WorkflowVerbs).change(workflow, tx.now, **values)
 
 

@@ -140,6 +140,14 @@ def end_failures(tx: Transaction, context: Context, jobs: LockedJobs, name: str)
         close_alerts(tx, context, ABOUT_FAILURES, [state.job_id for state in over])
 
 
+def note_left(tx: Transaction, context: Context, attempt: WorkflowRun) -> None:
+    """A run of this process has ended: if a thread of it still works, that is on record with its event."""
+    number = event_id_of(attempt) if is_left(attempt.id) else None
+    task = tx.of(Tasks).get(number) if number is not None else None
+    if task is not None and task.run_id == attempt.id:
+        tx.of(Tasks).save(task._replace(working_node=context.id))
+
+
 def cut_off_steps(
     tx: Transaction, context: Context, attempt: WorkflowRun, handler: HandlerRow, *, result: Result, run: RunRow
 ) -> None:
@@ -173,8 +181,7 @@ def cut_off_steps(
     else:
         by_hand = result.outcome == "cancelled" and not result.interrupted
         at = max(tx.now + (MIN_WAKE_MS if by_hand else 0), cut.reconcile_at or 0)
-        working = context.id if is_left(attempt.id) else None
-        tasks.save(task._replace(status=RETRYING, retry_at=at, error=why, working_node=working, updated_at=tx.now))
+        tasks.save(task._replace(status=RETRYING, retry_at=at, error=why, updated_at=tx.now))
     _go_on(tx, context, attempt)
 
 

@@ -195,10 +195,10 @@ def _is_takable(event: EventRow, task: TaskRow) -> bool:
 
 def still_works(tx: Transaction, context: Context, task: TaskRow) -> bool:
     """Whether a thread of the task's last attempt is still at work, as far as can be known."""
-    if task.working_node is None:
+    if is_left(task.run_id):
+        return True
+    if task.working_node is None or task.working_node == context.id or tx.exclusive:
         return False
-    if task.working_node == context.id or tx.exclusive:
-        return is_left(task.run_id)
     node = tx.nodes.get(task.working_node)
     return node is not None and node.stopped_at is None
 
