@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
 from tests.workflows.mailroom import publish, virtual
 from tests.workflows.test_put_back import no_consumer, take_out
 from tests.workflows.test_removed_handlers import begin, shown, without_append
-from wakeful import ScheduleTriggerError, ids
+from wakeful import Applied, ApprovalNeeded, NotApplied, ScheduleTriggerError, Workflow, ids
+from wakeful.domains.workflows.deploying import remove_workflow
+from wakeful.domains.workflows.threads import counted, current
 
 
 def goes_on(room, name="a"):
@@ -120,3 +123,119 @@ async def test_a_handler_by_another_name_does_not_begin_beside_a_thread_of_the_o
         assert heard == (["a", "b"] if phase == "prepare" else ["b"])
 
 
+class Letters:
+    """A handler with a step that takes ten minutes the first time, and cannot be stopped."""
+
+    def __init__(self, room, **options):
+        self._room, self._options = room, options
+        self.sent, self._at_once, self.most_at_once = 0, 0, 0
+        self.asks = False
+
+    async def _send(self):
+        """As in a thread: who waits for it may be cut off, and it goes on."""
+        await asyncio.shield(asyncio.ensure_future(self._work(current())))
+
+    async def _work(self, work):
+        with counted(work):
+            self._at_once += 1
+            self.most_at_once = max(self.most_at_once, self._at_once)
+            await self._room.sleep("1s" if self.sent else "10m")
+            self.sent += 1
+            self._at_once -= 1
+
+    def workflow(self, *, whole=True):
+        workflow = Workflow("post")
+        workflow.on("parcels")(self.ignore)
+        if whole:
+            workflow.on("letters", **self._options)(self.carry)
+        return workflow
+
+    async def ignore(self, ctx, event):
+        pass
+
+    async def carry(self, ctx, event):
+        if self.asks and ctx.approved_by is None:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(self._send(), 1)
+            raise ApprovalNeeded("May I?")
+        await ctx.step("send", self._send, timeout="1h", reconcile=self._find_out)
+
+    async def _find_out(self):
+        self.most_at_once = max(self.most_at_once, self._at_once + 1)
+        return Applied() if self.sent else NotApplied()
+
+    async def status(self, scheduler):
+        [event] = await scheduler.workflows.events("post", "letters")
+        return event["status"]
+
+    @contextlib.asynccontextmanager
+    async def at_work(self):
+        """A scheduler with a run of it that is sending the first letter; and that run."""
+        async with self._room.scene.scheduler() as scheduler:
+            scheduler.add_workflow(self.workflow())
+            await scheduler.start()
+            await scheduler.workflows.publish("post", "letters", None, message_id="a")
+            await self._room.sleep("10s")
+            yield scheduler, (await scheduler.workflows.runs("post"))[0]["id"]
+
+
+@pytest.mark.promise("K11", "X32")
+@pytest.mark.parametrize("ends", ["cancelled", "removed", "put back"])
+@virtual
+async def test_an_event_goes_on_once_the_thread_of_its_step_has_ended_whatever_became_of_its_handler(room, ends):
+    letters = Letters(room)
+    async with letters.at_work() as (scheduler, run):
+        if ends != "cancelled":
+            await scheduler.transact(lambda tx, context: remove_workflow(tx, context, "post"))
+        if ends == "put back":
+            await scheduler.add_workflow(letters.workflow())
+        await scheduler.cancel_run(run)
+        await room.sleep("10s")
+        await scheduler.add_workflow(letters.workflow())
+        await room.sleep("20m")
+        assert letters.most_at_once == 1
+        assert (await letters.status(scheduler), letters.sent) == ("consumed", 1)
+
+
+@pytest.mark.promise("K11", "X32")
+@virtual
+async def test_a_parked_event_is_not_replayed_or_skipped_while_the_thread_of_its_removed_handler_works(room):
+    letters = Letters(room)
+    async with letters.at_work() as (scheduler, run):
+        await scheduler.add_workflow(letters.workflow(whole=False))
+        await scheduler.cancel_run(run)
+        await room.sleep("10s")
+        await scheduler.add_workflow(letters.workflow())
+        [event] = await scheduler.workflows.events("post", "letters", status="parked")
+        for start_over in (False, True):
+            with pytest.raises(ScheduleTriggerError, match="still at work"):
+                await scheduler.workflows.replay("post", event["id"], start_over=start_over)
+            with pytest.raises(ScheduleTriggerError, match="still at work"):
+                await scheduler.workflows.replay_parked("post", start_over=start_over)
+        with pytest.raises(ScheduleTriggerError, match="still at work"):
+            await scheduler.workflows.skip("post", event["id"], "not needed")
+        await room.sleep("10m")
+        await scheduler.workflows.replay("post", event["id"])
+        await room.sleep("1m")
+        assert letters.most_at_once == 1
+        assert await letters.status(scheduler) == "consumed"
+
+
+@pytest.mark.promise("K11", "X32")
+@pytest.mark.parametrize("answer", ["approve", "reject"])
+@virtual
+async def test_what_a_person_answers_while_a_thread_of_the_run_works_is_done_once_that_has_ended(room, answer):
+    letters = Letters(room)
+    letters.asks = True
+    async with letters.at_work() as (scheduler, run):
+        await getattr(scheduler.workflows, answer)("post", run)
+        if answer == "reject":
+            letters.asks = False
+            await scheduler.workflows.resume("post")
+        await room.sleep("5m")
+        assert (letters.most_at_once, letters.sent) == (1, 0)
+        if answer == "approve":
+            assert "is still at work" in str(await scheduler.explain("post.carry"))
+        await room.sleep("20m")
+        assert letters.most_at_once == 1
+        assert (await letters.status(scheduler), letters.sent) == ("consumed", 2)

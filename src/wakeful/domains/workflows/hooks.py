@@ -7,7 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.domains.workflows.actions import record_answer
-from wakeful.domains.workflows.admission import SKIP_REASONS, AdmissionWait, WorkflowState, may_start
+from wakeful.domains.workflows.admission import (
+    SKIP_REASONS,
+    WORKING,
+    WORKING_MS,
+    AdmissionWait,
+    WorkflowState,
+    may_start,
+)
 from wakeful.domains.workflows.approving import only_approved
 from wakeful.domains.workflows.arming import CONTINUED, OURS, arm, look_again
 from wakeful.domains.workflows.cut_off import count_on, cut_off
@@ -28,8 +35,9 @@ from wakeful.domains.workflows.removed import finish_removed, give_up
 from wakeful.domains.workflows.steps.ending import cut_off_steps, note_left, rejected
 from wakeful.domains.workflows.steps.places import STEPS
 from wakeful.domains.workflows.steps.tables import ReadAhead
-from wakeful.domains.workflows.steps.taking import go_on_with
+from wakeful.domains.workflows.steps.taking import go_on_with, place_works
 from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, WorkflowVerbs, output_of
+from wakeful.domains.workflows.threads import is_left
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.domains.workflows.versions.on_nodes import version_words
 from wakeful.domains.workflows.words import answer_commands
@@ -64,6 +72,8 @@ def admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Re
     wait = standing_of(tx, found)
     if wait is not None:
         return Refused(wait.reason, wait.detail, wait.until)
+    if place_works(tx, context, handler):
+        return Refused("blocked", WORKING, tx.now + WORKING_MS)
     known = registry_of(context.declared).get(workflow.name)
     if known is None or known[1] != workflow.version:
         return _leave_to_others(tx, context, job, state, workflow)
@@ -86,7 +96,7 @@ def standing_of(tx: Transaction, found: tuple[HandlerRow, WorkflowRow]) -> Admis
         workflow.issue_handler,
         workflow.backoff_until,
         bool(workflow.draining),
-        may_work(tx, workflow),
+        may_work(tx, workflow) or is_left(handler.open_run),
     )
     if handler.type == STEPS:  # its places are no exception from what stops the workflow
         standing = standing._replace(issue_handler=None)
@@ -193,8 +203,7 @@ def ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: R
 def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
     attempt = tx.of(WorkflowVerbs).run(run.id)
     found = _parts_of(tx, attempt, job) if attempt is not None and attempt.status != COMMITTED else None
-    if attempt is not None:
-        _note_left(tx, context, attempt)
+    _note_left(tx, context, attempt)
     if attempt is not None and attempt.status == STATUS["approval"]:
         record_answer(tx, context, attempt)
     if attempt is not None and found is not None:
@@ -216,11 +225,11 @@ def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: 
         merge_waiting(tx, context, job)
 
 
-def _note_left(tx: Transaction, context: Context, attempt: WorkflowRun) -> None:
+def _note_left(tx: Transaction, context: Context, attempt: WorkflowRun | None) -> None:
     """What of an attempt that is over still works is on record, also where its handler or workflow was removed."""
-    if attempt.type == STEPS:
+    if attempt is not None and attempt.type == STEPS:
         note_left(tx, context, attempt)
-    else:
+    elif attempt is not None:
         note_working(tx, context, attempt.workflow, attempt.id)
 
 

@@ -17,7 +17,7 @@ from wakeful.domains.workflows.arming import LockedJobs
 from wakeful.domains.workflows.authoring import Event
 from wakeful.domains.workflows.checkpoints import Fenced, is_fenced, save_attempts
 from wakeful.domains.workflows.phases import COMMITTED
-from wakeful.domains.workflows.steps.places import arm_places, base_of
+from wakeful.domains.workflows.steps.places import STEPS, arm_places, base_of
 from wakeful.domains.workflows.steps.tables import DONE, QUEUED, READY, RETRYING, RUNNING, StepRow, TaskRow, Tasks
 from wakeful.domains.workflows.tables import HandlerRow, WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.threads import is_left
@@ -201,6 +201,16 @@ def still_works(tx: Transaction, context: Context, task: TaskRow) -> bool:
         return False
     node = tx.nodes.get(task.working_node)
     return node is not None and node.stopped_at is None
+
+
+def place_works(tx: Transaction, context: Context, place: HandlerRow) -> bool:
+    """The same of the attempt that a place is to continue with, as after the answer of a person."""
+    if place.type != STEPS or place.open_run is None:
+        return False
+    attempt = tx.of(WorkflowVerbs).run(place.open_run)
+    number = event_id_of(attempt) if attempt is not None else None
+    task = tx.of(Tasks).get(number) if number is not None else None
+    return task is not None and task.run_id == place.open_run and still_works(tx, context, task)
 
 
 def _begin(
