@@ -59,7 +59,8 @@ def test_it_finds_a_second_question_that_is_answered_with_the_first(monkeypatch:
 
 @pytest.mark.promise("K7", "K10", "K11")
 def test_it_finds_a_reconcile_beside_a_thread_that_still_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(working, "is_left", lambda _: False)
+    for place in (working, hooks):
+        monkeypatch.setattr(place, "is_left", lambda _: False)
     assert "in a thread was still working" in _breaks("threaded")
 
 
