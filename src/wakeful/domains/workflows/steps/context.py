@@ -389,7 +389,7 @@ def _as_value(value: Any, what: str) -> str:
     """What is kept of a step, or LogicError: each later attempt, and who looks at the run, reads all of it."""
     text = as_json(value, what)
     if len(text) > MAX_VALUE:
-        raise LogicError(f"{what} has {len(text):,} bytes of JSON, and may have {MAX_VALUE:,}: return a reference.")
+        raise LogicError(f"{what} is JSON of more than 16 MiB, the most that is kept of a step: return a reference.")
     return text
 
 
