@@ -25,7 +25,7 @@ from wakeful.store.records import RunDetails
 from wakeful.store.runs import RunFilter
 from wakeful.surfaces.web.deliveries import look_of as look_of_delivery
 from wakeful.surfaces.web.drawings.bars import meter
-from wakeful.surfaces.web.drawings.timeline import draw_back, draw_head, draw_row
+from wakeful.surfaces.web.drawings.timeline import draw_back, draw_head, draw_rows, rows_with_room
 from wakeful.surfaces.web.incidents import ASKS, place_of
 from wakeful.surfaces.web.marks import look_of_job
 from wakeful.surfaces.web.pages import PageRequest, Region, WebPage
@@ -154,11 +154,13 @@ async def line(asked: PageRequest) -> dict[str, Any]:
     found = await TIMELINES.ask(asked.scheduler, str(reach), find)
     ticks = ticks_of(found, hours, asked.times)
     clock = asked.times.plain
+    drawn = list(zip(found.rows, draw_rows(found.rows, found, clock), strict=True))
+    shown = drawn if as_table else rows_with_room(drawn)
     return {
-        "line": found,
+        "line": found._replace(others=found.others + len(drawn) - len(shown)),
         "back": draw_back(found, ticks),
         "head": draw_head(found, ticks, clock),
-        "rows": [(row, draw_row(row, found, clock), look_of_job(row.job), say(row, found)) for row in found.rows],
+        "rows": [(row, drawing, look_of_job(row.job), say(row, found)) for row, drawing in shown],
         "span": name if name in SPANS else "12h",
         "as_table": as_table,
     }
