@@ -11,7 +11,7 @@ from wakeful import Scheduler
 from wakeful.domains.alerts import configure
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 
-PATIENCE = 30
+PATIENCE = 120
 BOTH = 20
 
 

@@ -22,7 +22,7 @@ from tests.chaos.killing import ROOT
 from tests.chaos.waiting import until
 from wakeful.domains.agents.work import MOST_ATTEMPTS
 
-PATIENCE_S = 60.0
+PATIENCE_S = 120.0
 SETTLE_S = 120.0
 LISTENING = re.compile(r"listening on (http://\S+:\d+)")
 

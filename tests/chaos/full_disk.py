@@ -24,7 +24,7 @@ from tests.chaos.server import url_of
 from wakeful import NewJob, Once, Scheduler
 
 JOBS = 40
-PATIENCE_S = 40.0
+PATIENCE_S = 120.0
 COMPLAINT = "database unavailable"
 
 

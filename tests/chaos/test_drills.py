@@ -9,8 +9,6 @@ from tests.chaos.cluster import ClusterDrill
 from tests.chaos.cluster import Scenario as ClusterScenario
 from tests.chaos.killing import Drill, Scenario
 
-pytestmark = pytest.mark.timeout(400)
-
 
 @pytest.mark.promise("H4", "H9", "H11", "H12", "X14")
 @pytest.mark.parametrize("seed", [1, 14, 16])

@@ -6,8 +6,6 @@ import pytest
 
 from tests.chaos.workflow_kill import StepsDrill, one_node, two_nodes
 
-pytestmark = pytest.mark.timeout(240)
-
 
 @pytest.mark.promise("K9", "K10", "K11", "K14")
 @pytest.mark.parametrize("drill", [one_node, two_nodes])

@@ -19,7 +19,7 @@ import pytest
 
 from wakeful.surfaces.cli import main
 
-PATIENCE = 30  # seconds after which a wait is a failure; nothing takes so long on purpose
+PATIENCE = 120  # seconds after which a wait is a failure; nothing takes so long on purpose, on the slowest machine
 
 
 class Answer(NamedTuple):

@@ -167,3 +167,112 @@ def test_a_schedule_that_the_file_calls_asked_is_left_alone(wakeful, file):
     answer = wakeful("agent", "ask", "echo", "Hello?")
     assert answer.code == 4
     assert "echo.asked is a schedule of its own, under which questions would run: give that schedule" in answer.err
+
+
+SECRETS = """\
+store: sqlite:///.wakeful/wakeful.db
+env_file: .env
+jobs:
+  passed: {manual: true, command: [sh, -c, 'echo "word: $WORD" | tr a-z A-Z'], pass_env: [WORD]}
+agents:
+  bot:
+    runner: {start: [sh, -c, 'cat > /dev/null; echo "word: $WORD" | tr a-z A-Z'], env: [WORD]}
+    schedules: {now: {manual: true, prompt: "Now."}}
+"""
+
+
+@pytest.fixture
+def secrets(here, wakeful, monkeypatch):
+    """A folder whose file was applied, and which is not the one where commands are typed from here on."""
+    (here / "wakeful.yaml").write_text(SECRETS)
+    (here / ".env").write_text("WORD=secret-word\n")
+    assert wakeful("apply").code == 0
+    elsewhere = here / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.delenv("WORD", raising=False)
+    return here
+
+
+def _said(answer):
+    return json.dumps(answer.json["output"])
+
+
+@pytest.mark.parametrize("job", ["passed", "bot.now"])
+def test_a_store_that_is_named_keeps_the_env_file_of_the_file_it_was_applied_from(wakeful, secrets, monkeypatch, job):
+    store = secrets / ".wakeful" / "wakeful.db"
+    assert "WORD: SECRET-WORD" in _said(wakeful("--db", store, "run", job, "--json"))
+    monkeypatch.delenv("WORD", raising=False)
+    monkeypatch.setenv("WAKEFUL_DB", f"sqlite:///{store}")
+    assert "WORD: SECRET-WORD" in _said(wakeful("run", job, "--json"))
+
+
+def test_a_job_of_no_file_is_given_what_the_file_beside_its_store_sets(wakeful, secrets, monkeypatch):
+    store = secrets / ".wakeful" / "wakeful.db"
+    added = ["add", "own", "--manual", "--pass-env", "WORD", "--", "sh", "-c", "echo $WORD | tr a-z A-Z"]
+    assert wakeful("--db", store, *added).code == 0
+    assert "SECRET-WORD" in _said(wakeful("--db", store, "run", "own", "--json"))
+
+
+@pytest.mark.parametrize("job", ["passed", "bot.now"])
+def test_a_run_whose_file_is_gone_is_refused_before_it_has_an_empty_secret(wakeful, secrets, monkeypatch, job):
+    store = secrets / ".wakeful" / "wakeful.db"
+    (secrets / "wakeful.yaml").unlink()
+    answer = wakeful("--db", store, "run", job)
+    assert answer.code == 4
+    assert "takes WORD from its environment, and the file that has it" in answer.err
+    monkeypatch.setenv("WORD", "set-here")
+    assert "WORD: SET-HERE" in _said(wakeful("--db", store, "run", job, "--json"))
+
+
+def test_a_file_that_another_user_could_have_changed_since_is_not_read(wakeful, secrets):
+    (secrets / "wakeful.yaml").chmod(0o666)
+    answer = wakeful("--db", secrets / ".wakeful" / "wakeful.db", "run", "passed")
+    assert (answer.code, "is not used because" in answer.err) == (4, True)
+
+
+TOLD = """\
+store: sqlite:///.wakeful/wakeful.db
+connectors:
+  ops: {type: file, path: told.jsonl}
+jobs:
+  say: {manual: true, command: [echo, hello], deliver: last}
+agents:
+  bot:
+    runner: {start: [sh, -c, "cat > /dev/null; echo fine"]}
+    schedules:
+      last: {manual: true, prompt: "Now.", deliver: last}
+      default: {manual: true, prompt: "Now."}
+"""
+
+
+@pytest.fixture
+def told(here, wakeful):
+    (here / "wakeful.yaml").write_text(TOLD)
+    assert wakeful("apply").code == 0
+    return here / "told.jsonl"
+
+
+@pytest.mark.parametrize(("job", "text"), [("say", "hello"), ("bot.last", "fine"), ("bot.default", "fine")])
+def test_what_a_run_without_a_server_delivers_is_sent_before_the_command_ends(wakeful, told, job, text):
+    answer = wakeful("run", job)
+    assert (answer.code, "not sent" in answer.err) == (0, False)
+    assert [json.loads(line)["text"] for line in told.read_text().splitlines()] == [text]
+    assert [item["status"] for item in wakeful("delivery", "list", "--json").json] == ["sent"]
+
+
+def test_what_could_not_be_sent_without_a_server_waits_for_one_and_is_said_to(wakeful, told):
+    told.mkdir()
+    answer = wakeful("run", "bot.last")
+    assert answer.code == 0
+    assert "The message to ops is not sent, but pending: " in answer.err
+    assert "A server (wakeful serve) sends what waits." in answer.err
+    told.rmdir()
+    assert [item["status"] for item in wakeful("delivery", "list", "--json").json] == ["pending"]
+
+
+def test_a_run_whose_connectors_cannot_be_read_still_runs_and_says_so(wakeful, here, told):
+    (here / "wakeful.yaml").write_text(TOLD.replace("path: told.jsonl", "path: '${NOWHERE_SET}'"))
+    answer = wakeful("run", "bot.last")
+    assert (answer.code, told.exists()) == (0, False)
+    assert "is not sent, but pending: " in answer.err

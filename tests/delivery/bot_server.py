@@ -11,7 +11,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qsl
 
 TOKEN = "123456:planted-bot-token"  # noqa: S105 - planted
-PATIENCE = 60
+PATIENCE = 120
 ZOE = 42
 
 

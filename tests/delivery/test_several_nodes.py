@@ -12,7 +12,7 @@ from wakeful import Scheduler
 from wakeful.domains.delivery.local import CallConnector
 from wakeful.domains.delivery.rules import Rules
 
-PATIENCE = 30
+PATIENCE = 120
 
 
 def node(url, name, connector, got):

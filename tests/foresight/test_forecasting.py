@@ -16,7 +16,7 @@ from wakeful.foresight.forecasting import day_bounds, forecast
 from wakeful.foresight.question import Setup, SimulationRequest
 from wakeful.foresight.simulating import simulate
 from wakeful.foresight.snapshot import take_snapshot
-from wakeful.testing import run
+from wakeful.testing import VirtualClock, run
 from wakeful.triggers.moments import to_ms
 
 DAY_MS = 86_400_000
@@ -136,3 +136,54 @@ def test_a_budget_is_reached_when_the_forecast_and_the_simulation_say(sqlite_sce
     [job] = [one for one in simulation.jobs if one.name == "a.tick"]
     assert job.skipped == {"over_budget": 11}
     assert simulation.cost.expected == pytest.approx(0.5 * len(runs))
+
+
+def heartbeat(**hours):
+    return agent(heartbeat={"every": "30m", "active_hours": hours})
+
+
+@pytest.mark.promise("X21")
+def test_a_heartbeat_is_forecast_within_its_hours_also_where_clocks_change(sqlite_scene, agents):
+    plan = {
+        "day": heartbeat(start="09:00", end="17:00"),
+        "night": heartbeat(start="01:00", end="04:00", timezone="Europe/Berlin"),
+    }
+    sqlite_scene.clock = VirtualClock(datetime(2026, 3, 27, 23, 0, tzinfo=UTC))  # midnight in Berlin
+
+    async def main():
+        async with agents.scheduler_with(plan) as scheduler:
+            return await scheduler.read(lambda tx: forecast(tx, "Europe/Berlin", 3 * DAY_MS))
+
+    found = {job.name: job.counts for job in run(main(), sqlite_scene.clock).jobs}
+    assert found["day.heartbeat"] == found["day.wake"] == [16, 16, 16, 0]
+    assert found["night.heartbeat"] == found["night.wake"] == [6, 4, 6, 0]  # 02:00 to 03:00 does not exist
+
+
+@pytest.mark.promise("X21", "X4")
+def test_a_forecast_has_no_more_runs_than_budgets_let_start(sqlite_scene, agents):
+    agents.act = lambda turn: Reply("ok", cost=0.5, tokens_in=10, tokens_out=1)
+    plan = {
+        "busy": agent(budget={"cost_per_day": 4}, schedules={"tick": {"every": "1h", "prompt": "x"}}),
+        "calm": agent(schedules={"tick": {"every": "6h", "prompt": "x"}}),
+    }
+
+    async def main():
+        async with agents.scheduler_with(plan) as scheduler:
+            await scheduler.start()
+            await sqlite_scene.sleep("2d")
+            found = await scheduler.read(lambda tx: forecast(tx, "UTC", 5 * DAY_MS))
+            asked = len(agents.turns)
+            await sqlite_scene.sleep("5d")
+            await scheduler.agents.limit(cost_per_day=3)
+            return found, len(agents.turns) - asked, await scheduler.read(lambda tx: forecast(tx, "UTC", 5 * DAY_MS))
+
+    found, then, less = run(main(), sqlite_scene.clock)
+    assert then == 5 * (8 + 4)
+    assert found.total.runs == pytest.approx(then, rel=0.05)
+    assert {one.agent: one.reached_at is not None for one in found.budgets} == {
+        None: False,
+        "busy": True,
+        "calm": False,
+    }
+    assert [round(one.cost, 6) for _, one in less.days()][1:] == [3] * 4
+    assert [one.agent for one in less.budgets if one.reached_at is not None] == [None, "busy"]

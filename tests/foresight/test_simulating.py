@@ -370,3 +370,21 @@ def test_a_job_that_is_disabled_on_the_way_is_noted_with_when():
     assert note.text.startswith(
         "bad is disabled at 2026-06-01 11:00:01 UTC, after 5 errors in a row, and runs no more."
     )
+
+
+@pytest.mark.promise("X4")
+def test_a_simulation_says_how_far_it_is_and_ends_early_with_what_happened_until_then():
+    snapshot, parts, runs = snapshot_of(NewJob("job", HOURLY, kind="job")), [], []
+
+    def watch(part):
+        parts.append(part)
+        return part < 0.25
+
+    asked = SimulationRequest(4 * DAY_MS)
+    found = simulate(snapshot, asked, Setup(min_interval=None), on_run=runs.append, watch=watch)
+    assert found.truncated
+    assert len(parts) > 50
+    assert parts == sorted(parts)
+    assert parts[-2] < 0.25 <= parts[-1]
+    assert found.total == len(runs) == 24
+    assert START_MS + DAY_MS <= found.ends < START_MS + DAY_MS + 3_600_000

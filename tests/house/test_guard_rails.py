@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 
 import pytest
 from hypothesis import settings
+
+from tests.house.source import ROOT
+
+#: What passes on a quick machine alone. `until` and `settled` of `tests/web/browsing.py` wait for what is meant.
+HASTY = {"wait_for_function"}
 
 
 @pytest.mark.parametrize("address", [("192.0.2.1", 443), ("example.org", 80), ("2001:db8::1", 443, 0, 0)])
@@ -29,3 +35,15 @@ def refusal(address):
 
 def test_property_tests_repeat_exactly():
     assert settings().derandomize
+
+
+def hasty(text):
+    """The lines on which a test of pages waits for time, or has the page evaluate text."""
+    return [node.lineno for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute) and node.attr in HASTY]
+
+
+def test_tests_of_pages_wait_for_what_they_mean_and_not_for_time():
+    found = {path.name: hasty(path.read_text(encoding="utf-8")) for path in (ROOT / "tests" / "web").glob("*.py")}
+    assert len(found) > 15
+    assert {name: lines for name, lines in found.items() if lines} == {}
+    assert hasty("page.wait_for_function('1')\npage.wait_for_timeout(5)\npage.wait_for_selector('p')") == [1]

@@ -8,7 +8,7 @@ import pytest
 
 from tests.kernel.asking import asking, deploy
 from tests.kernel.scene import at, virtual
-from wakeful import ApprovalNeeded, Manual, Once, RunNotFound, ScheduleTriggerError
+from wakeful import After, ApprovalNeeded, Defer, Manual, Once, RunNotFound, ScheduleTriggerError
 
 pytestmark = pytest.mark.promise("X8")
 
@@ -298,3 +298,104 @@ async def test_an_approved_run_that_failed_and_is_retried_by_a_person_asks_again
         again = await scheduler.retry_run(failed)
         await scene.sleep("1s")
         assert ((await scheduler.get_run(again)).phase, scene.runs[-1].approved_by) == ("approval", None)
+
+
+@virtual
+async def test_an_approved_start_does_not_wait_behind_a_start_that_asks_next(scene):
+    async def act(run):
+        return run.approved_by
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("first", Manual())
+        await scheduler.add_job("a", After("first"), approval=True)
+        await scheduler.start()
+        for _ in range(2):
+            await scheduler.run_job("first")
+            await scene.sleep("5s")
+        queued, asked = await scheduler.get_run_log("a")
+        assert (queued.status, asked.status) == ("queued", "waiting")
+        approved = await scheduler.approve_run(asked.id, by="ana")
+        await scene.sleep("5s")
+        assert (await scheduler.get_run(approved)).outcome == "success"
+        later = await scheduler.get_run(queued.id)
+        assert (later.status, later.phase) == ("waiting", "approval")  # and asks only now
+
+
+@pytest.mark.parametrize("option", [True, False])
+@virtual
+async def test_what_was_approved_is_recovered_before_another_start_asks(scene, option):
+    async def act(run):
+        if run.job != "a":
+            return None
+        if run.approved_by is None:
+            raise ApprovalNeeded("Sure?")
+        if run.reason == "approval":
+            await scene.sleep("1h")  # and the process dies in it
+        return run.approved_by
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("first", Manual())
+        await scheduler.add_job("a", After("first"), approval=option)
+        await scheduler.start()
+        for _ in range(2):
+            await scheduler.run_job("first")
+            await scene.sleep("5s")
+        asked = (await scheduler.get_run_log("a"))[1]
+        await scheduler.approve_run(asked.id, by="ana")
+        await scene.sleep("5s")
+        await scene.crash(scheduler)
+    async with scene.scheduler() as scheduler:
+        await scheduler.start()
+        await scene.sleep("1m")
+        found = {run.reason: run for run in await scheduler.get_run_log("a")}
+        assert found["recovery"].output == "ana"
+
+
+@pytest.mark.parametrize("how", ["fails", "defers"])
+@virtual
+async def test_further_attempts_at_what_was_approved_come_before_another_question(scene, how):
+    async def act(run):
+        if run.job == "a" and run.reason == "approval":
+            if how == "defers":
+                raise Defer(at(0, 10))
+            raise OSError("no network")
+        return run.approved_by
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("first", Manual())
+        await scheduler.add_job("a", After("first"), approval=True, retry=["10m"])
+        await scheduler.start()
+        for _ in range(2):
+            await scheduler.run_job("first")
+            await scene.sleep("5s")
+        queued, asked = await scheduler.get_run_log("a")
+        await scheduler.approve_run(asked.id, by="ana")
+        await scene.sleep("5m")
+        assert (await scheduler.get_run(queued.id)).status == "queued"
+        await scene.sleep("6m")
+        outputs = [run.output for run in await scheduler.get_run_log("a")]
+        assert "ana" in outputs
+        assert (await scheduler.get_run(queued.id)).phase == "approval"
+
+
+@virtual
+async def test_a_slot_does_not_ask_while_an_approved_start_is_put_off(scene):
+    async def act(run):
+        if run.reason == "approval":
+            raise Defer(at(2, 31))
+        return run.approved_by
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        run = await asking(scene, scheduler, approval=True)
+        await scheduler.approve_run(run.id, by="ana")
+        await scene.until(at(2, 30))
+        assert (await scheduler.get_job("a")).status == "idle"
+        await scene.until(at(2, 32))
+        assert scene.runs[-1].approved_by == "ana"
+        await scene.until(at(2, 40))
+        latest = (await scheduler.get_run_log("a"))[0]
+        assert (latest.slot, latest.phase) == (at(2), "approval")

@@ -18,7 +18,7 @@ from mcp.shared._httpx_utils import create_mcp_http_client
 
 import wakeful as wakeful_package
 
-pytestmark = [pytest.mark.promise("X6"), pytest.mark.timeout(120)]
+pytestmark = pytest.mark.promise("X6")
 
 READING = {"list_schedules", "get_schedule", "explain", "status", "upcoming", "get_run", "wait_for_run"}
 DESTROYING = {"change_schedule", "remove_schedule", "cancel_run"}

@@ -162,7 +162,6 @@ asyncio.run(main())
 
 
 @pytest.mark.promise("X6", "X15")
-@pytest.mark.timeout(120)
 @live
 async def test_a_program_schedules_for_its_agent_a_person_approves_and_its_token_ends_with_the_run(tmp_path):
     (tmp_path / "agent.py").write_text(AGENT)

@@ -8,7 +8,7 @@ import threading
 
 from wakeful import Scheduler
 
-PATIENCE = 30  # seconds after which a wait is a failure; nothing takes so long on purpose
+PATIENCE = 120  # seconds after which a wait is a failure; nothing takes so long on purpose
 
 
 def real(test):

@@ -2,7 +2,8 @@
 
 `--store postgres` are worlds of several nodes; `--nodes 3` of exactly so many. `--world agents` has agents in it,
 `bureau` some that leave and come back, `relays` some that write to each other, `planners` some that schedule
-themselves, `workflows` a workflow, `steps` one with steps, `tangles` one that is hard to bear, `shares` crowded lanes;
+themselves, `workflows` a workflow, `steps` one with steps, `tangles` one that is hard to bear, `shares` crowded lanes,
+`asking` jobs that ask people;
 in `alarms` incidents are sent to a phone that fails at times, and every message is followed; in `nights` the phone has
 quiet hours, and people write, requeue and cancel messages.
 """
@@ -21,6 +22,7 @@ WORLDS = {
     "jobs": "world:World", "agents": "agents:Employer", "bureau": "bureau:Bureau", "relays": "relays:Relays",
     "alarms": "alarms:Alarmed", "workflows": "flows:Flowing", "tangles": "tangles:Tangled", "shares": "shares:Sharing",
     "nights": "nights:Nightly", "steps": "stepped:Stepped", "planners": "planners:Planners",
+    "asking": "asking:Asking",
 }  # fmt: skip
 FLEETS = {"jobs": "fleet:Fleet", "agents": "agency:Agency", "alarms": "alarmed_fleet:AlarmedFleet"}
 

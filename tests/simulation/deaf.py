@@ -9,7 +9,7 @@ from tests.simulation.invariants import Broken, Connection
 from wakeful.kernel.loop.handlers import CANCEL_GRACE_S
 
 #: How long after the grace it may take until it is on record: a turn, and a few tries on a full disk.
-PATIENCE_S = 30
+PATIENCE_S = 120
 GOES_ON_S = (5, 60, 200)  # after it was asked to end
 
 

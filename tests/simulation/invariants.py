@@ -41,6 +41,7 @@ def check(connection: Connection, capacities: dict[str, int]) -> None:
     check_lanes(connection, capacities)
     check_priorities(connection, states)
     _check_slots(connection)
+    _check_answers(connection)
 
 
 def _check_job(state: Row, runs: list[Row]) -> None:
@@ -135,6 +136,18 @@ def _check_slots(connection: Connection) -> None:
             raise Broken(f"run {row['id']} continues a run of another slot")
         if row["before"] in ("success", "noop", "skipped") and row["reason"] != "manual":
             raise Broken(f"H2: slot {row['slot']} was done, and run again as {row['reason']}")
+
+
+def _check_answers(connection: Connection) -> None:
+    """What a person approved starts before its job asks the next question, which may stay open for days."""
+    for row in connection.execute(
+        "SELECT j.name, r.id, q.id AS question FROM runs r JOIN jobs j ON j.id = r.job_id "
+        "JOIN runs q ON q.job_id = r.job_id WHERE r.status = 'queued' AND r.reason = 'approval' "
+        "AND r.finished_at IS NULL AND q.status = 'waiting' AND q.phase = 'approval' AND q.finished_at IS NULL"
+    ):
+        raise Broken(
+            f"X8: {row['name']} was told to start {row['id']}, and holds it until {row['question']} is answered"
+        )
 
 
 DUE_PATIENCE_MS = 60_000

@@ -33,7 +33,6 @@ def test_no_fault_of_any_node_loses_doubles_or_strands_a_run(group: int) -> None
     assert deaths >= 1
 
 
-@pytest.mark.timeout(900)
 @pytest.mark.parametrize("group", range(10))
 def test_a_hundred_worlds_lose_double_and_strand_nothing(group: int) -> None:
     for seed in range(1000 + 10 * group, 1010 + 10 * group):

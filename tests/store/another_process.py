@@ -8,7 +8,7 @@ import subprocess
 import sys
 import textwrap
 
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 _PRELUDE = """
 import asyncio, os, resource, sqlite3, sys

@@ -22,7 +22,7 @@ from wakeful.store.lanes import Lanes
 from wakeful.store.nodes import Members
 from wakeful.store.runs import Runs
 
-PATIENCE_S = 20
+PATIENCE_S = 120
 
 
 class Gate:

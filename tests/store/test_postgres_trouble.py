@@ -206,7 +206,7 @@ async def test_rights_that_are_taken_away_and_given_back_lose_nothing(server, ur
         await node.gets_well()
 
 
-@pytest.mark.parametrize("delay", [0.02, pytest.param(0.5, marks=pytest.mark.timeout(240))], ids=["slow", "very slow"])
+@pytest.mark.parametrize("delay", [0.02, 0.5], ids=["slow", "very slow"])
 @real
 async def test_a_slow_way_to_the_server_is_no_trouble(server, url, delay):
     way = Proxy(server.port)

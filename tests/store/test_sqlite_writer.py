@@ -16,7 +16,7 @@ from wakeful.clock import SystemClock
 from wakeful.errors import StoreFull
 from wakeful.store.records import RunDetails
 
-PATIENCE_S = 30
+PATIENCE_S = 120
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.web.browsing import in_browser
+from tests.web.browsing import in_browser, until
 
 pytestmark = pytest.mark.promise("X28")
 PAGES = (
@@ -41,7 +41,7 @@ def test_new_rows_wait_while_somebody_points_at_the_list_and_come_when_asked_for
         page.get_by_role("button", name="1 new").wait_for()
     assert (first.get_attribute("data-id"), first.bounding_box()) == (name, place)
     page.get_by_role("button", name="1 new").click()
-    page.wait_for_function("(count) => document.querySelectorAll('tbody tr').length > count", arg=before)
+    until(page, "(count) => document.querySelectorAll('tbody tr').length > count", before)
     assert first.get_attribute("data-id") != name
     page.locator(".newer").wait_for(state="detached")
 
@@ -116,7 +116,7 @@ def test_the_way_back_restores_place_and_selection(browsing):
     assert page.url.endswith("/jobs?q=back-&order=name")
     assert page.get_by_label("Select back-30").is_checked()
     assert not page.get_by_label("Select back-29").is_checked()
-    page.wait_for_function("(place) => Math.abs(scrollY - place) < 5", arg=place)
+    until(page, "(place) => Math.abs(scrollY - place) < 5", place)
 
 
 @in_browser
@@ -128,7 +128,7 @@ def test_under_a_burst_a_region_is_fetched_once_a_second_nothing_shifts_and_noth
         client.post("/api/jobs:run", json={"ids": names})
     page = browsing.tab()
     page.wait_for_selector(".live[data-state=live]")
-    page.wait_for_function("document.querySelector('#going').innerText.includes('Nothing runs.')")
+    page.wait_for_selector("#going:has-text('Nothing runs.')")
     page.wait_for_timeout(2500)
     counted: dict[str, int] = {}
     page.on("request", lambda one: counted.update({one.url: counted.get(one.url, 0) + 1}))
@@ -165,7 +165,7 @@ def test_arrow_keys_walk_the_marks_of_the_timeline_and_a_line_reads_them_out(bro
     line = page.locator("[data-aloud]")
     assert marks.first.get_attribute("aria-label") in line.inner_text()
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.activeElement === document.querySelectorAll('.tl td.cut a')[1]")
+    until(page, "document.activeElement === document.querySelectorAll('.tl td.cut a')[1]")
     assert marks.nth(1).get_attribute("aria-label") in line.inner_text()
 
 

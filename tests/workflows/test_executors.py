@@ -13,7 +13,7 @@ import pytest
 from tests.service.real_time import real
 from wakeful.domains.workflows.threads import Work, is_left, seen_by
 
-PATIENCE_S = 20
+PATIENCE_S = 120
 
 
 @real

@@ -8,11 +8,13 @@ import threading
 import pytest
 
 from tests.workflows.mailroom import virtual
-from wakeful import Scheduler, ScheduleTriggerError, Workflow, ids
+from wakeful import NotFound, Scheduler, ScheduleTriggerError, TransientError, Workflow, ids
 from wakeful.domains.workflows.publishing import NewEvent, publish
 from wakeful.domains.workflows.steps.tables import PARKED, TaskRow, Tasks
 from wakeful.domains.workflows.tables import WorkflowVerbs
+from wakeful.domains.workflows.topics.explanation import explain_event
 from wakeful.domains.workflows.topics.tables import Topics
+from wakeful.triggers.moments import spoken
 
 MANY, KEYS = 1_050, 7
 
@@ -63,6 +65,41 @@ async def test_all_parked_events_are_replayed_in_their_order_however_many_there_
             "of each key the oldest"
         )
         assert (await scheduler.workflows.get("post"))["parked"] == 0
+
+
+@pytest.mark.promise("X32", "K16")
+@virtual
+async def test_a_parked_event_is_explained_and_the_id_of_its_message_leads_to_it(room):
+    closed = [True]
+    workflow = Workflow("post")
+
+    @workflow.on("letters", retry=["1h"], on_failure="park", key=lambda event: event.payload)
+    async def send(ctx, event):
+        if closed:
+            raise TransientError("closed on Sundays")
+
+    async def said(ref):
+        return (await scheduler.read(lambda tx: explain_event(tx, ref, spoken))).sentences[-1]
+
+    async with room.scene.scheduler() as scheduler:
+        scheduler.add_workflow(workflow)
+        await scheduler.start()
+        messages = [NewEvent("letters", f"m{number}", '"a"') for number in range(2)]
+        await scheduler.transact(lambda tx, context: publish(tx, context, "post", messages))
+        await room.sleep("1m")
+        events = {one["message_id"]: one["id"] for one in await scheduler.workflows.events("post")}
+        assert "failed (closed on Sundays), and send tries again at " in await said(events["m0"])
+        assert await said(events["m1"]) == "It waits for an earlier event with the key '\"a\"'."
+        await room.sleep("3h")
+        parked = await said(events["m0"])
+        assert parked.startswith("It is parked: send failed 2 times, last in run_")
+        assert f"(closed on Sundays). It waits for a person: wakeful workflow replay post {events['m0']}, or" in parked
+        with pytest.raises(NotFound, match=f"'m0' is the id of a message.* the column EVENT: {events['m0']}"):
+            await scheduler.workflows.replay("post", "m0")
+        closed.clear()
+        await scheduler.workflows.replay("post", events["m0"])
+        await room.sleep("1m")
+        assert " consumed it at " in await said(events["m0"])
 
 
 async def eventually(ask, met):

@@ -33,7 +33,7 @@ from wakeful.domains.workflows.views import workflow_view
 from wakeful.testing import WorkflowTest
 
 TOGETHER = ("to_thread", "executor", "ctx.call", "def")
-PATIENCE_S = 20
+PATIENCE_S = 120
 
 
 class Bank:

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from wakeful import ids
 from wakeful.console.following import POLL_S
 from wakeful.console.opening import is_lone_run
-from wakeful.console.store_location import StoreLocation
+from wakeful.console.store_location import CONFIG, FOLDER, StoreLocation, nearest_config, place_beside
 from wakeful.domains import domains
 from wakeful.errors import ScheduleTriggerError
 from wakeful.kernel.domain import load
 from wakeful.kernel.model.job import Job
 from wakeful.kernel.model.run import Run
 from wakeful.scheduler import Scheduler
+from wakeful.trust import ADVICE, distrust_below
 
 
 class LoneRun(NamedTuple):
     """How a run in this process ended, and what to tell the person beside."""
 
     run: Run
-    note: str | None
+    notes: list[str]
 
 
 def runs_here(kind: str) -> bool:
@@ -38,8 +42,57 @@ def _prepared_by() -> dict[str, str]:
 async def run_in_this_process(scheduler: Scheduler, place: StoreLocation, job: Job, payload: Any = None) -> LoneRun:
     """Run a job to its end as a server would, with what its configuration file sets."""
     _refuse_what_only_a_server_runs(job, scheduler)
-    note = load(_prepared_by()[job.kind])(scheduler, job, place.config)
-    return LoneRun(await _until_signalled(scheduler, job, payload), note)
+    file = await _file_of(scheduler, place, job)
+    notes = [load(_prepared_by()[job.kind])(scheduler, job, file)]
+    after = [await load(domain.alone)(scheduler, job, file) for domain in domains() if domain.alone is not None]
+    run = await _until_signalled(scheduler, job, payload)
+    notes += [await said(run) for said in after if said is not None]
+    return LoneRun(await scheduler.get_run(run.id) or run, [note for note in notes if note is not None])
+
+
+async def _file_of(scheduler: Scheduler, place: StoreLocation, job: Job) -> Path | None:
+    """The configuration file that counts for the job, however its store was named: what it sets is not left out.
+
+    Its own, else the one of the store, else the one beside the store, else the nearest, which a server here would read.
+    """
+    found, elsewhere = await _applied_from(scheduler, job)
+    if found is not None:
+        if found != place.config and (why := distrust_below(found)) is not None:
+            raise ScheduleTriggerError(f"{found}, which has {job.name}, is not used because {why}: {ADVICE}.")
+        return found
+    file = place.config or _beside(place) or nearest_config(Path.cwd())
+    missing = [name for name in _taken_from_outside(job.payload) if name not in os.environ]
+    if elsewhere is not None and file is None and missing:
+        raise ScheduleTriggerError(
+            f"{job.name} takes {', '.join(missing)} from its environment, and the file that has it ({elsewhere}) is "
+            f"not here to say what its env_file sets: set {'them' if len(missing) > 1 else 'it'}, or run the job there."
+        )
+    return file
+
+
+async def _applied_from(scheduler: Scheduler, job: Job) -> tuple[Path | None, str | None]:
+    number = parsed[1] if (parsed := ids.decode(job.id)) is not None else 0
+    ask = next(load(domain.file_of) for domain in domains() if domain.file_of is not None)
+    found: tuple[Path | None, str | None] = await scheduler.read(lambda tx: ask(tx, number))
+    return found
+
+
+def _beside(place: StoreLocation) -> Path | None:
+    """The file beside the store, or beside its `.wakeful`, if that is its store and no other user could change it."""
+    folder = place.path.parent if place.path is not None else None
+    for at in () if folder is None else (folder, folder.parent) if folder.name == FOLDER else (folder,):
+        file = at / CONFIG
+        if file.is_file() and distrust_below(file) is None:
+            named = {name: value for name, value in os.environ.items() if name != "WAKEFUL_DB"}
+            return file if place_beside(file, None, named, at).path == place.path else None
+    return None
+
+
+def _taken_from_outside(payload: Mapping[str, Any]) -> list[str]:
+    """The variables that a job is given from the environment of its server."""
+    runner = payload.get("runner")
+    listed = runner.get("env", ()) if isinstance(runner, Mapping) else ()
+    return [*payload.get("pass_env", ()), *(name for name in listed if "=" not in name)]
 
 
 def adopt_what_it_refers_to(_: Scheduler, job: Job, file: Path | None) -> None:

@@ -11,6 +11,7 @@ from wakeful.foresight.forecasting import expected
 from wakeful.foresight.history import NONE, UNKNOWN_MS, Histories
 from wakeful.foresight.snapshot import read_histories
 from wakeful.kernel.domain import Spending, load
+from wakeful.kernel.rules.policy import trigger_of, trigger_text
 from wakeful.triggers import Interval, Once, Trigger
 
 if TYPE_CHECKING:
@@ -58,16 +59,18 @@ class Added(NamedTuple):
 
 def added(tx: Transaction | None, changes: Sequence[JobDelta], now: int, zone: str) -> Added:
     """What these changes add; without a transaction, on a store that is not there yet, nothing is known of costs."""
-    known = _known(tx, changes) if tx is not None else _KnownJob()
+    spending = [load(domain.spending)(tx) for domain in domains() if domain.spending is not None]
+    known = _known(tx, changes, spending) if tx is not None else _KnownJob()
     runs, cost, is_known = 0.0, 0.0, True
     for one in changes:
-        number = one.sign * _times(one.trigger.resolved(now, zone), now) / DAYS
-        owner, histories = _owner(one, known.spending), known.histories
+        trigger = trigger_of(_timed(one, spending)).resolved(now, zone)
+        number = one.sign * _times(trigger, now) / DAYS
+        owner, histories = _owner(one, spending), known.histories
         runs += number
         own = histories.of(one.job_id or 0, owner)
         cost += expected(number, own).cost
         is_known &= owner is None or own.priced > 0
-        for target in _led_to(one, known.spending):  # a run of its own, of another job
+        for target in _led_to(one, spending):  # a run of its own, of another job
             runs += number
             led = histories.by_job.get(known.names.get(target, 0), NONE)
             cost += expected(number, led).cost
@@ -77,13 +80,11 @@ def added(tx: Transaction | None, changes: Sequence[JobDelta], now: int, zone: s
 
 class _KnownJob(NamedTuple):
     histories: Histories = Histories()
-    spending: Sequence[Spending] = ()
     names: Mapping[str, int] = {}  # jobs that the changed ones start, by name
 
 
-def _known(tx: Transaction, changes: Sequence[JobDelta]) -> _KnownJob:
+def _known(tx: Transaction, changes: Sequence[JobDelta], spending: Sequence[Spending]) -> _KnownJob:
     """What past runs say about the jobs that change: their own, those of the same owner, and those that they start."""
-    spending = [load(domain.spending)(tx) for domain in domains() if domain.spending is not None]
     names = tx.jobs.names(sorted({name for one in changes for name in _led_to(one, spending)}))
     owning = {_owner(one, spending) for one in changes} - {None}
     owners = {
@@ -94,12 +95,20 @@ def _known(tx: Transaction, changes: Sequence[JobDelta]) -> _KnownJob:
     }
     wanted = {*owners, *names.values(), *(one.job_id for one in changes)}
     jobs = [placed for placed in tx.slots.jobs() if placed.id in wanted]
-    return _KnownJob(read_histories(tx, jobs, owners, costs_of=()), spending, names)
+    return _KnownJob(read_histories(tx, jobs, owners, costs_of=()), names)
 
 
 def _owner(one: JobDelta, spending: Sequence[Spending]) -> str | None:
     found = (own.owner_of(one.name, one.payload) for own in spending if one.kind in own.kinds)
     return next((name for name in found if name is not None), None)
+
+
+def _timed(one: JobDelta, owners: Sequence[Spending]) -> str:
+    """Its trigger, with hours that its payload has."""
+    text = trigger_text(one.trigger)
+    for own in owners:
+        text = own.times_of(text, one.payload) if one.kind in own.kinds else text
+    return text
 
 
 def _led_to(one: JobDelta, owners: Sequence[Spending]) -> list[str]:

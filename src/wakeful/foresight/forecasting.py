@@ -12,6 +12,7 @@ from operator import add
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.errors import InvalidTrigger, NotFound
+from wakeful.foresight.budgets import Reached, within_budgets
 from wakeful.foresight.history import COUNTED, NONE, Histories, History
 from wakeful.foresight.question import place_of
 from wakeful.foresight.snapshot import Spenders, read_histories, read_spenders
@@ -20,7 +21,6 @@ from wakeful.triggers import After, Interval, Once, TimedTrigger, Trigger
 from wakeful.triggers.moments import from_ms, iso, to_ms
 
 if TYPE_CHECKING:
-    from wakeful.kernel.domain import Budget
     from wakeful.store.interface import Transaction
     from wakeful.store.slots import Placed
 
@@ -92,19 +92,6 @@ class JobForecast(NamedTuple):
         return {"job": self.name, "agent": self.agent, **self.sum.to_dict(), "history": based_on}
 
 
-class Reached(NamedTuple):
-    """A budget, and when it is expected to be used up for the first time; None: not within the forecast."""
-
-    agent: str | None
-    cap: Mapping[str, float]
-    reached_at: int | None
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain data."""
-        at = None if self.reached_at is None else iso(self.reached_at)
-        return {"agent": self.agent, "cap": dict(self.cap), "reached_at": at}
-
-
 class Forecast(NamedTuple):
     """What all jobs, or one, are expected to do."""
 
@@ -159,18 +146,23 @@ class Forecast(NamedTuple):
 def forecast(tx: Transaction, zone: str, for_ms: int = MONTH_MS, *, only: str | None = None) -> Forecast:
     """What is expected from now on, of all jobs or of one; NotFound where there is none of that name."""
     begins, ends = tx.now, tx.now + for_ms
-    jobs, spenders = tx.slots.jobs(), read_spenders(tx)
+    spenders = read_spenders(tx)
+    jobs = [_with_hours(placed, spenders.times) for placed in tx.slots.jobs()]
     if only is not None and all(placed.name != only for placed in jobs):
         raise NotFound(f"There is no job named {only!r:.80}: wakeful list shows which there are.")
     histories = read_histories(tx, jobs, spenders.owners, costs_of=_asked(jobs))
     bounds = day_bounds(begins, ends, zone)
-    found = foreseen(jobs, bounds, histories, spenders)
-    reached = budgets_reached(found, spenders.budgets, begins, bounds)
+    found, reached = within_budgets(foreseen(jobs, bounds, histories, spenders), spenders.budgets, bounds)
     if only is not None:
         found = [job for job in found if job.name == only]
         agents = {job.agent for job in found}
         reached = [one for one in reached if one.agent in agents]
     return Forecast(begins, ends, bounds, zone, found, reached)
+
+
+def _with_hours(placed: Placed, times: Mapping[int, str]) -> Placed:
+    """The job with the hours that its payload has, as if they were its trigger's."""
+    return placed._replace(trigger=times[placed.id]) if placed.id in times else placed
 
 
 def _asked(jobs: Sequence[Placed]) -> set[int]:
@@ -305,41 +297,3 @@ def _with_started(
         share = {"success": good, "failure": 1 - good}.get(on, 1.0)
         total = [known + share * number for known, number in zip(total, counts[source], strict=True)]
     return total
-
-
-# -- budgets ----------------------------------------------------------------------------------------------------------
-
-
-def budgets_reached(
-    jobs: Sequence[JobForecast], budgets: Sequence[Budget], begins: int, bounds: Sequence[int]
-) -> list[Reached]:
-    """When each budget is expected to be used up for the first time."""
-    found = []
-    for budget in budgets:
-        mine = [job for job in jobs if job.agent is not None and budget.owner in (None, job.agent)]
-        at = _first_day_over(mine, budget, begins, bounds)
-        caps = {"runs": budget.runs, "cost": budget.cost, "tokens": budget.tokens}
-        found.append(Reached(budget.owner, {name: cap for name, cap in caps.items() if cap is not None}, at))
-    return found
-
-
-def _first_day_over(jobs: Sequence[JobForecast], budget: Budget, begins: int, bounds: Sequence[int]) -> int | None:
-    """When a budget is used up on the first day on which that is expected; within the day, runs are spread evenly."""
-    for number, (begin, end) in enumerate(pairwise(bounds)):
-        days = [expected(job.counts[number], job.history) for job in jobs]
-        day = sum(days, NOTHING)
-        calls = sum(one.runs * job.called for one, job in zip(days, jobs, strict=True))
-        first = begin == begins
-        used = (budget.used_runs, budget.used_cost, budget.used_tokens) if first else (0, 0.0, 0)
-        pairs = zip((budget.runs, budget.cost, budget.tokens), used, (calls, day.cost, day.tokens), strict=True)
-        shares = [_share(cap, spent, more) for cap, spent, more in pairs if cap is not None]
-        if shares and min(shares) < 1:
-            return begin + int(max(0.0, min(shares)) * (end - begin))
-    return None
-
-
-def _share(cap: float, spent: float, more: float) -> float:
-    """After which part of a day a limit is reached; 1 or more where it is not."""
-    if spent >= cap:
-        return 0.0 if more else 1.0
-    return (cap - spent) / more if more > 0 and spent + more > cap else 1.0

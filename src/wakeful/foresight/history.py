@@ -95,7 +95,7 @@ def _number(used: Any, name: str) -> float | None:
 
 def together(histories: Iterable[History]) -> History:
     """What the runs of several jobs say about one that has none of its own; the one with most runs says how long."""
-    known = [one for one in histories if one.priced]
+    known = [one for one in histories if one.priced or one.tokens]
     if not known:
         return NONE
     longest = max(known, key=lambda one: one.runs)

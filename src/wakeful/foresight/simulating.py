@@ -39,6 +39,13 @@ MOST_RUNS = 200_000  # what a list of runs holds at most
 LIKELY = 1.645  # standard deviations to either side of the mean that hold nine of ten cases
 
 
+SHORTEST_LOOK_S = 60
+LOOKS = 500  # how often a simulation says how far it is
+
+Watch = Callable[[float], bool]
+"""Called now and then with the part that is done, from 0 to 1; False ends the simulation there."""
+
+
 class SimulatedJob(NamedTuple):
     """What a job did in a simulation."""
 
@@ -115,11 +122,12 @@ def simulate(
     *,
     prepare: Prepare | None = None,
     on_run: OnRun = lambda _: None,
+    watch: Watch = lambda _: True,
 ) -> Simulation:
     """What happens from the snapshot on. `prepare` changes the copy first, for example by applying a file to it.
 
     It opens nothing and starts nothing, and keeps its thread until it is done. `on_run` is called with every run when
-    it ends.
+    it ends. `watch` is told how far it is, and may end it early.
     """
     begins, ends = span_of(snapshot, checked(question), setup)
     clock = VirtualClock(from_ms(begins))
@@ -131,7 +139,7 @@ def simulate(
     with _quiet(), _no_loop(), contextlib.closing(VirtualLoop(clock)) as loop:
         world = World(clock, snapshot, question, setup, recorder)
         try:
-            asked = _Asked(begins, ends, question, setup, faults_of(question, begins, setup.zone))
+            asked = _Asked(begins, ends, question, setup, faults_of(question, begins, setup.zone), watch)
             return loop.run_until_complete(_live(world, recorder, asked, prepare))
         finally:
             _cancel_all(loop)
@@ -143,17 +151,18 @@ class _Asked(NamedTuple):
     question: SimulationRequest
     setup: Setup
     faults: Faults
+    watch: Watch
 
 
 async def _live(world: World, recorder: Recorder, asked: _Asked, prepare: Prepare | None) -> Simulation:
-    begins, ends, question, setup, faults = asked
+    begins, ends, question, setup, faults, watch = asked
     await world.furnish(prepare)
     jobs = await world.read(lambda tx: tx.slots.jobs(world.host.hidden_kinds))
     known = [*(placed.name for placed in jobs), *world.over]
     refuse_unknown(question, known)
     await world.start()
     for at, happens in _course(world, faults, ends):
-        await _until(world.clock, at, recorder.is_full)
+        await _until(world.clock, at, recorder.is_full, lambda now: watch((now - begins) / (asked.ends - begins)))
         if recorder.is_full.is_set():
             ends = world.clock.now()
             break
@@ -206,13 +215,15 @@ async def _nothing() -> None:
     pass
 
 
-async def _until(clock: Any, at: int, enough: asyncio.Event) -> None:
+async def _until(clock: Any, at: int, enough: asyncio.Event, goes_on: Callable[[int], bool]) -> None:
     """Let everything happen that happens before or at a moment, unless it is enough before."""
-    left = clock.until(at)
-    if left > 0:
+    step = clock.until(at) / LOOKS
+    while (left := clock.until(at)) > 0 and not enough.is_set():
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(left):
+            async with asyncio.timeout(min(left, max(step, SHORTEST_LOOK_S))):
                 await enough.wait()
+        if not goes_on(clock.now()):
+            enough.set()
     loop = asyncio.get_running_loop()
     if isinstance(loop, VirtualLoop):
         await loop.settle()

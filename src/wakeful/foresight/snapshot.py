@@ -49,6 +49,7 @@ class Spenders(NamedTuple):
     budgets: Sequence[Budget] = ()
     queues: Mapping[str, int] = {}  # items that wait, by whose they are
     queue_of: Mapping[int, str] = {}  # by the id of a job whose runs take items
+    times: Mapping[int, str] = {}  # by the id of a job with hours of its own, its trigger with them
 
 
 def take_snapshot(tx: Transaction) -> Snapshot:
@@ -91,7 +92,7 @@ def _rows(tx: Transaction, table: Table) -> Sequence[Row]:
 def read_spenders(tx: Transaction) -> Spenders:
     """What domains say about budgets."""
     owners, leads_to, budgets = dict[int, str](), dict[str, str](), list[Budget]()
-    queues, queue_of = dict[str, int](), dict[int, str]()
+    queues, queue_of, times = dict[str, int](), dict[int, str](), dict[int, str]()
     for spending in (load(domain.spending)(tx) for domain in domains() if domain.spending is not None):
         for job in tx.jobs.of_kinds(spending.kinds):
             if (owner := spending.owner_of(job.name, job.payload)) is not None:
@@ -100,9 +101,11 @@ def read_spenders(tx: Transaction) -> Spenders:
                 leads_to[job.name] = target
             if (queue := spending.queue_of(job.payload)) is not None:
                 queue_of[job.id] = queue
+            if (timed := spending.times_of(job.trigger, job.payload)) != job.trigger:
+                times[job.id] = timed
         budgets += spending.budgets
         queues |= spending.queues
-    return Spenders(owners, leads_to, budgets, queues, queue_of)
+    return Spenders(owners, leads_to, budgets, queues, queue_of, times)
 
 
 def read_histories(

@@ -82,6 +82,7 @@ class Spending(NamedTuple):
     budgets: Sequence[Budget]
     queue_of: Callable[[str], str | None] = lambda _: None  # whose items a run takes, by payload; without one it ends
     queues: Mapping[str, int] = {}  # how many items wait there
+    times_of: Callable[[str, str], str] = lambda trigger, _: trigger  # a trigger as stored, with hours from the payload
 
 
 class Applicable(Protocol):
@@ -240,6 +241,16 @@ class Domain(NamedTuple):
 
     It prepares the scheduler with what the configuration file says, if there is one, and returns what to tell the
     person after the run.
+    """
+    alone: Reference | None = None
+    """`async (scheduler, job, file) -> after | None`: before a process runs this job alone, for jobs of any kind.
+
+    `async after(run) -> str | None` is called when the run has ended, and returns what to tell the person.
+    """
+    file_of: Reference | None = None
+    """`(tx, job_id) -> (path, place)`: the configuration file of a job or its store, if it is on this machine.
+
+    `place` is where the job's own file is, if that is not this machine.
     """
     routes: Reference | tuple[Reference, ...] = ()
     """A FastAPI router, or several, each with its whole prefix: one included in another is not seen."""

@@ -74,6 +74,8 @@ class RunsApi(Core):
             incarnation = await begin_incarnation(self._store, self._engine, self._node_name, self._log_folder())
             context = self._identify()._replace(id=incarnation.node_id)
             run_id = await run_alone(self._store, context, self._kinds, id, payload, virtual=self._virtual)
+            job = await self._store.read(lambda tx: lookup.find_run(tx, run_id)[0])
+            await self._engine.housekeeping.ended_alone(context, job)
             step = self._engine.clock_watch.step()
             await self._store.write(lambda tx: leave(tx, context, step))
         finally:

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Any
 from wakeful.domains.agents.budgets.rules import Spent, caps_of, in_units, own_budget
 from wakeful.domains.agents.budgets.spending import ASKING, limits_of, reserve, settle, spent_today
 from wakeful.domains.agents.effective_payload import effective_payload
+from wakeful.domains.agents.hours import within_hours
 from wakeful.domains.agents.naming import AGENT, agent_of, wake_job
 from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.agents.wakes import add_event, end_run, take_wake, wake_unless_disabled
 from wakeful.kernel.domain import Budget, Spending
+from wakeful.kernel.rules.policy import trigger_of, trigger_text
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -55,8 +57,10 @@ def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: 
     wake_unless_disabled(tx, context, agent, "interval" if beats else "cron")
 
 
-def spending(tx: Transaction) -> Spending:
+def spending(tx: Transaction | None) -> Spending:
     """Whose runs count toward which budget, and what each has used today."""
+    if tx is None:
+        return Spending((AGENT,), owner_of, leads_to, (), queue_of, {}, times_of)
     limits = limits_of(tx)
     wakes = [job for job in tx.jobs.of_kinds([AGENT]) if job.name == wake_job(agent_of(job.name))]
     together, each = spent_today(tx, [agent_of(job.name) for job in wakes])
@@ -66,7 +70,7 @@ def spending(tx: Transaction) -> Spending:
         caps = caps_of(own_budget(json.loads(job.payload).get("budget"), limits))
         budgets.append(_budget(agent, limits.zone, caps, each[agent]))
     waiting = tx.of(AgentTables).ready_counts([agent_of(job.name) for job in wakes])
-    return Spending((AGENT,), owner_of, leads_to, budgets, queue_of, waiting)
+    return Spending((AGENT,), owner_of, leads_to, budgets, queue_of, waiting, times_of)
 
 
 def owner_of(name: str, payload: str) -> str | None:
@@ -78,6 +82,13 @@ def queue_of(payload: str) -> str | None:
     """The agent whose items a run of the job takes; None where it works on none."""
     given = json.loads(payload)
     return given["agent"] if given.get("work") and given["does"] != "wake" else None
+
+
+def times_of(trigger: str, payload: str) -> str:
+    """The trigger of a heartbeat with its hours, which are in the payload."""
+    if '"active_hours"' not in payload:
+        return trigger
+    return trigger_text(within_hours(trigger_of(trigger), json.loads(payload)))
 
 
 def leads_to(name: str, payload: str) -> str | None:

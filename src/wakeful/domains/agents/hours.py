@@ -13,14 +13,24 @@ from wakeful.domains.agents.naming import HEARTBEAT
 from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.agents.waking import COALESCE_MS, only_by_interval
 from wakeful.kernel.hooks import Refused
+from wakeful.triggers import trigger_from_data
 from wakeful.triggers.active_hours import ActiveHours
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef
+    from wakeful.triggers import Trigger
 
 CLOSED = "outside_active_hours"
+
+
+def within_hours(trigger: Trigger, payload: Mapping[str, Any]) -> Trigger:
+    """A trigger with the hours of a heartbeat, as if they were its own."""
+    hours = payload.get("active_hours")
+    return trigger if hours is None else trigger_from_data({**trigger.to_data(), "active_hours": hours})
 
 
 def opening(payload: dict[str, Any], now: int) -> int | None:

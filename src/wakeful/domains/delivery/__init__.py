@@ -167,6 +167,7 @@ domain = Domain(
     settings="wakeful.domains.delivery.configuration:ConnectorsSection",
     install="wakeful.domains.delivery.configuration:install_configured",
     reload="wakeful.domains.delivery.configuration:reload_configured",
+    alone="wakeful.domains.delivery.configuration:send_alone",
     routes="wakeful.domains.delivery.routes:router",
     by_id={
         "dlv_": {

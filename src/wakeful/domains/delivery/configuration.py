@@ -11,6 +11,7 @@ from pydantic import AfterValidator, Field, RootModel, ValidationInfo, field_val
 
 from wakeful.child_processes import listed_variable
 from wakeful.config.models import Section
+from wakeful.config.reading import ConfigError
 from wakeful.domains.delivery.apprise_urls import AppriseConnector, check_url
 from wakeful.domains.delivery.connector import Connector
 from wakeful.domains.delivery.local import CommandConnector, FileConnector, LazyCall, LogConnector
@@ -24,8 +25,12 @@ from wakeful.errors import SchedulerError
 from wakeful.outbound import read_address
 
 if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
     from wakeful.clock import Clock
     from wakeful.kernel.domain import ServerAddress
+    from wakeful.kernel.model.job import Job
+    from wakeful.kernel.model.run import Run
     from wakeful.scheduler import Scheduler
 
 log = logging.getLogger("wakeful.config")
@@ -226,3 +231,51 @@ def install_configured(scheduler: Scheduler, settings: ConnectorsSection, server
             await scheduler.transact(lambda tx, _: tx.facts.put({PUBLIC_URL: url}))
 
         scheduler.host.before_start(keep_address)
+
+
+async def send_alone(
+    scheduler: Scheduler, job: Job, file: Path | None
+) -> Callable[[Run], Awaitable[str | None]] | None:
+    """A process runs this job alone: it has the connectors of the file, and sends what the run leaves for them."""
+    if file is None or (job.kind != "agent" and job.options.get("deliver") is None):
+        return None
+    registry, wrong, names = scheduler.connectors, "", frozenset[str]()
+    assert isinstance(registry, ConnectorRegistry)  # noqa: S101 - ours
+    try:
+        settings = _connectors_in(file)
+    except ConfigError as error:  # they may not be needed
+        wrong = f": {error}"
+    else:
+        register_all(registry, settings, scheduler.clock)
+        names = frozenset(settings.root)
+        if names:
+            await registry.store()
+
+    async def after(run: Run) -> str | None:
+        waiting = [one["connector"] for one in await _messages_of(scheduler, run) if one["status"] == "pending"]
+        for name in sorted(names.intersection(waiting)):
+            await scheduler.run_here(await registry.job_of(name))
+        left = [one for one in await _messages_of(scheduler, run) if one["status"] not in ("sent", "expired")]
+        if not left:
+            return None
+        why = f": {left[0]['last_error']}" if left[0]["last_error"] else wrong
+        to = left[0]["connector"] or "a connector"
+        return (
+            f"The message to {to} is not sent, but {left[0]['status']}{why}. A server (wakeful serve) sends what waits."
+        )
+
+    return after
+
+
+def _connectors_in(file: Path) -> ConnectorsSection:
+    from wakeful.config.loading import load
+    from wakeful.references import own_environment
+
+    found = load(file, own_environment(), needs=("env_file", "connectors")).config.connectors  # type: ignore[attr-defined]
+    assert isinstance(found, ConnectorsSection)  # noqa: S101 - ours
+    return found
+
+
+async def _messages_of(scheduler: Scheduler, run: Run) -> list[dict[str, Any]]:
+    found = await scheduler.get_run(run.id)
+    return found.deliveries if found is not None else []

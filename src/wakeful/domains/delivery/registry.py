@@ -160,6 +160,17 @@ class ConnectorRegistry:
         """Before anything fires: store the connectors, and retry pending messages."""
         await self._store(list(self._entries), is_start=True)
 
+    async def store(self) -> None:
+        """Put the connectors on record without a server: messages find their way to them."""
+        await self._store(list(self._entries))
+
+    async def job_of(self, name: str) -> str:
+        """The id of the job that sends a connector's messages."""
+        found = await self._scheduler.read(lambda tx: find_connector(tx, name))
+        if found is None:
+            raise ConnectorNotFound(f"There is no connector named {name!r:.80}.")
+        return ids.job_text(found.job_id)
+
     async def _store(self, names: list[str], *, is_start: bool = False) -> None:
         entries = {name: self._entries[name] for name in names if name in self._entries}
         await self._scheduler.transact(lambda tx, context: self._put(tx, context, entries, is_start=is_start))

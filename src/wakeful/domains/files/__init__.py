@@ -21,4 +21,5 @@ domain = Domain(
     alerts={CONFIG_ALERT: "the configuration file has a mistake, or a change of it waits for a person"},
     section="jobs",
     settings="wakeful.config.job_schema:JobsSection",
+    file_of="wakeful.domains.files.applying:file_of",
 )

@@ -160,6 +160,23 @@ def _other_file(place: str, ours: str) -> Path | None:
     return Path(path) if is_other else None
 
 
+def file_of(tx: Transaction, job_id: int) -> tuple[Path | None, str | None]:
+    """The file on this machine that the job is from; for a job of no file, the one that was applied here last.
+
+    Where the job's own file is not here: the place it was applied from.
+    """
+    fleets = tx.of(Fleets)
+    fleet = fleets.owners([job_id]).get(job_id)
+    known = fleets.files(fleet)
+    path = next((path for row in known if (path := _path_here(row.place)) is not None), None)
+    return path, known[0].place if known and fleet is not None and path is None else None
+
+
+def _path_here(place: str) -> Path | None:
+    host, _, path = place.partition(":")
+    return Path(path) if host == socket.gethostname() and Path(path).is_file() else None
+
+
 def replaced_by(tx: Transaction, fleet: Fleet) -> str | None:
     """What to say of a file that is not applied again, because another one was applied after it."""
     latest = tx.of(Fleets).latest(fleet.name)

@@ -64,6 +64,11 @@ class Fleets(Verbs):
         )
         return next(iter(self._files.answered(sql, fleet)), None)
 
+    def files(self, fleet: str | None = None) -> list[AppliedRow]:
+        """The files that were applied, the newest first; of one fleet, or of all."""
+        given = () if fleet is None else (fleet,)
+        return self._files.all(f"{'WHERE fleet = ? ' if given else ''}ORDER BY applied_at DESC, place", *given)
+
     def owned(self, fleet: str) -> list[OwnedRow]:
         return self._owned.all("WHERE fleet = ?", fleet)
 

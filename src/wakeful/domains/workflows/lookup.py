@@ -69,6 +69,9 @@ def find_event(tx: Transaction, name: str, ref: str) -> EventRow:
     row = tx.of(Topics).get(number) if number is not None else None
     if row is None or row.workflow != name:
         message = f"{name} has no event {ref!r:.80}: it was never published, or is pruned."
+        if number is None and (known := tx.of(Topics).newest_of_message(name, ref)) is not None:
+            given = ids.encode("evt", known.id)
+            message = f"{ref!r:.80} is the id of a message. Give that of its event, from the column EVENT: {given}."
         raise NotFound(message)
     return row
 

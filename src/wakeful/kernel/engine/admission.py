@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 from wakeful.kernel.context import Context
 from wakeful.kernel.engine.lines import Lines, turn_of
 from wakeful.kernel.hooks import Refused
+from wakeful.kernel.rules.approval import APPROVAL, is_approved
 from wakeful.kernel.rules.options import OptionValues, from_text
 from wakeful.kernel.rules.parking import FILE, GLOBAL_LANE, HANDLER, HOLD, SUSPECT_LANE, place_key
 from wakeful.kernel.rules.policy import LATE_MS
@@ -197,6 +198,27 @@ class Admission:
             self.skips.append(SkipRow(state.job_id, reason, 1, now, detail))
         ready_at = since if since is not None else state.ready_at if state.ready_at is not None else state.due_at
         self.waiting.append(state._replace(due_at=None, parked=key, ready_at=ready_at))
+
+
+def in_order(tx: Transaction, job: JobDef, runs: Sequence[RunRow], *, slot_due: bool) -> tuple[Sequence[RunRow], bool]:
+    """A job's queued runs in the order of their starts: first what a person has approved.
+
+    Where every start asks, another one would ask next and hold the job until it is answered, perhaps for days: then it
+    is what was approved, and its further attempts, alone (True).
+    """
+    asks = from_text(job.options).approval
+    approved = approved_of(tx, runs) if len(runs) > 1 or (slot_due and asks) else frozenset()
+    if asks and approved:
+        runs = [run for run in runs if run.id in approved]
+    return sorted(runs, key=lambda run: (run.id not in approved, run.due_at, run.id)), bool(asks and approved)
+
+
+def approved_of(tx: Transaction, runs: Sequence[RunRow]) -> frozenset[int]:
+    """Which of these queued runs go on with what a person has approved."""
+    further = [run.id for run in runs if run.retry_of is not None and run.reason not in ("manual", APPROVAL)]
+    details = tx.runs.details_of(further) if further else {}
+    again = [run_id for run_id, said in details.items() if is_approved(said.approval)]
+    return frozenset([*again, *(run.id for run in runs if run.reason == APPROVAL)])
 
 
 DRAINING = "draining"

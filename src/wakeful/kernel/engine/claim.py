@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterable
 
 from wakeful.kernel.context import Context
-from wakeful.kernel.engine.admission import HELD, Admission
+from wakeful.kernel.engine.admission import HELD, Admission, in_order
 from wakeful.kernel.engine.alerts import open_alert
 from wakeful.kernel.engine.ending import count_dropped, drop_runs
 from wakeful.kernel.engine.lines import Claimed, by_turn
@@ -68,8 +68,7 @@ class Claim:
 
     def __init__(self, tx: Transaction, context: Context, held: int | None = None) -> None:
         """`held`: how far everything is held, where that was read already."""
-        self._tx = tx
-        self._context = context
+        self._tx, self._context = tx, context
         self._hooks = context.declared.hooks
         self._rand = context.rng.random
         self._admission = Admission(tx, context, held)
@@ -157,15 +156,16 @@ class Claim:
         slot_due = self._is_slot_due(state)
         held = state.paused or not state.enabled
         startable = [run for run in waiting if not (held and run.reason in FROM_OUTSIDE)]
-        ready = [run for run in startable if run.due_at <= now]
+        line, only = in_order(self._tx, job, startable, slot_due=slot_due)
+        ready = [run for run in line if run.due_at <= now]
         if ready:
-            chosen = self._admission.first_with_room(job, state, sorted(ready, key=lambda run: (run.due_at, run.id)))
+            chosen = self._admission.first_with_room(job, state, ready)
             self._start_queued(job, state, chosen, first.get(chosen.id))
-        elif slot_due:
+        elif slot_due and not only:
             self._start_slot(job, state)
         else:
-            earliest = min((run.due_at for run in startable), default=None)
-            state = state._replace(due_at=alarm(state, earliest), ready_at=None)
+            first_at = min((run.due_at for run in line), default=None)
+            state = state._replace(due_at=first_at if only else alarm(state, first_at), ready_at=None)
             self._states.append(at_rest(job.trigger, state, now, self._rand))
 
     def _is_slot_due(self, state: JobState) -> bool:

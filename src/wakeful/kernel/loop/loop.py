@@ -61,8 +61,7 @@ class Engine:
     def __init__(self, store: Store, clock: Clock, context: Context, config: EngineConfig) -> None:
         self._store = store
         self._clock = clock
-        self._kinds = context.declared
-        self._config = config
+        self._kinds, self._config = context.declared, config
         self.clock_watch = ClockWatch(clock)
         self.context = context._replace(clock_moved=self.clock_watch.moved, watching_since=lambda: self._watching_since)
         self.counters = Counters()
@@ -316,6 +315,7 @@ class Engine:
             self._state.end_turn()
             self._idle.set()
         self._behind = 0 < limit <= len(result.claimed)
+        self.housekeeping.ended(item.job for item in ended)
         self._apply(result)
         self.node_lease.draining = self.node_lease.draining or result.draining
         if result.fenced:

@@ -7,7 +7,7 @@ or a run that an open one continues.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from wakeful import ids
@@ -25,7 +25,7 @@ from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.parking import FILE, HANDLER, HOLD, PLACE, is_lane, labels_of
 from wakeful.kernel.rules.pending import BY_TIME
 from wakeful.kernel.rules.undoing import UNDO_MS
-from wakeful.store.records import RunRow
+from wakeful.store.records import JobDef, RunRow
 from wakeful.store.stretches import KEPT_FROM
 from wakeful.store.troubles import Troubles
 from wakeful.triggers.moments import spoken
@@ -75,6 +75,8 @@ class Cursors(NamedTuple):
 
 
 NOTHING_LEFT = Cursors(None, None, records=False, crowded=False)
+ONLY_CROWDED = NOTHING_LEFT._replace(crowded=True)
+OWN_RETENTION = '"retention"'  # in the options of a job that says how long its runs are kept
 
 
 class Swept(NamedTuple):
@@ -223,7 +225,8 @@ def _thin_out(
         age, runs = own.get(job_id, (None, None))
         if age is not None:
             doomed += tx.runs.older_of(job_id, ids.first_id_at(max(0, now - age)), size - len(doomed))
-        doomed += tx.runs.beyond(job_id, runs or keep.runs_per_job, max(0, size - len(doomed)))
+        most = keep.runs_per_job if runs is None else runs - 1  # the last run, which always stays, is one of its own
+        doomed += tx.runs.beyond(job_id, most, max(0, size - len(doomed)))
     through = min(JOBS_AT_ONCE, len(crowded))
     return crowded[max(0, through - 1) if len(doomed) >= size else through :]  # the last may have more
 
@@ -318,6 +321,19 @@ class Housekeeping:
         if own or number % self._retention.check_every == 0:
             self._crowded[run.job_id] = None
 
+    def ended(self, jobs: Iterable[JobDef]) -> None:
+        """Runs of these jobs have ended: those that say how long theirs are kept are looked through at once."""
+        own = [job.id for job in jobs if OWN_RETENTION in job.options]
+        if own:
+            self._crowded.update(dict.fromkeys(own))
+            self._cursors = self._cursors._replace(crowded=True)
+
+    async def ended_alone(self, context: Context, job: JobDef) -> None:
+        """The same in a process that runs this job alone, and ends after it."""
+        self.ended([job])
+        if self._crowded:
+            await self._bite(context)
+
     async def sweep(self, context: Context) -> bool:
         """Offer the lanes again, alert about jobs that wait for too long, and begin to prune.
 
@@ -336,7 +352,7 @@ class Housekeeping:
         self._described = about
         if requeued >= TOGETHER:  # there may be more
             self.wait(MORE_MS)
-        if self._cursors == NOTHING_LEFT:
+        if self._cursors in (NOTHING_LEFT, ONLY_CROWDED):
             self._cursors, self._next_bite = Cursors(), 0
         if self.audit is not None and self._clock.boot() >= self._next_audit:
             self._next_audit = self._clock.boot() + AUDIT_MS

@@ -184,13 +184,13 @@ class _Story:
 
     def _future(self, state: JobState) -> list[str]:
         tx = self.tx
+        queued = [run for run in tx.runs.open(self.job.id) if run.status == "queued"] if state.queued else []
         if state.run_id is not None:
             run = tx.runs.get(state.run_id)
             since = run.started_at if run is not None and run.started_at is not None else state.last_run_at
             sentences = self._doing(run, f" ({ids.run_text(state.run_id)}), since {self.when(since or 0)}")
             stopped = self._stopped(state) if state.paused or not state.enabled else self._held()
-            return sentences + stopped
-        queued = [run for run in tx.runs.open(self.job.id) if run.status == "queued"] if state.queued else []
+            return sentences + self._queued(queued) + stopped
         if state.paused or not state.enabled:
             by_hand = [self._waits_to_start(run) for run in queued if run.reason in BY_HAND]
             kept = sum(run.reason in FROM_OUTSIDE for run in queued)
@@ -201,9 +201,7 @@ class _Story:
             if state.parked == HOLD and self._held():
                 return [f"{text}: {_lower(self._held()[0])}", *self._unserved()]
             return [f"{text}: {waits_for(state.parked)}.", *self._held(), *self._unserved()]
-        sentences = [self._waits_to_start(run) for run in queued[:LISTED]]
-        if len(queued) > LISTED:
-            sentences.append(f"{len(queued) - LISTED} more wait to start after them.")
+        sentences = self._queued(queued)
         if state.next_at is not None and state.slot is not None:
             sentences.append(self._next(state, state.slot, state.next_at))
         elif not queued:
@@ -257,6 +255,10 @@ class _Story:
         if ended:
             return [f"It will not run again: {ended}. Give it a new trigger to continue."]
         return ["It will not run: it is disabled. Resume it to continue."]
+
+    def _queued(self, runs: list[RunRow]) -> list[str]:
+        more = [f"{len(runs) - LISTED} more wait to start after them."] if len(runs) > LISTED else []
+        return [self._waits_to_start(run) for run in runs[:LISTED]] + more
 
     def _waits_to_start(self, run: RunRow) -> str:
         how = "waits to start at" if run.due_at > self.tx.now else "has waited to start since"

@@ -23,6 +23,7 @@ from wakeful.triggers.moments import read_moment
 router = APIRouter(prefix="/api")
 
 NOW = "2026-01-29T09:00:00Z"
+MOST_S = 60
 MOST_MS = 31 * 86_400_000
 
 Span = Annotated[str, Query(alias="for", max_length=100, description="how long, at most 31d", examples=["7d"])]
@@ -92,7 +93,9 @@ class SimulationOut(BaseModel):
     cost: CostOut = Field(
         description="What the runs cost together.", examples=[{"expected": 1.4, "low": 1.2, "high": 1.6}]
     )
-    truncated: bool = Field(description=f"Whether it ended early, after {MOST_RUNS:,} runs.", examples=[False])
+    truncated: bool = Field(
+        description=f"Whether it ended early, after {MOST_RUNS:,} runs or {MOST_S} s.", examples=[False]
+    )
 
 
 @router.get(
@@ -109,7 +112,7 @@ async def get_simulation(
     start = None if begins is None else _moment(begins)
     question = SimulationRequest(_length(span), start, seed, most_runs=MOST_RUNS)
     runs = list[object]()
-    done = await simulate_beside(scheduler, question, lambda run: runs.append(run.to_dict()))
+    done = await simulate_beside(scheduler, question, lambda run: runs.append(run.to_dict()), most_s=MOST_S)
     return respond(answer(200, {**done.head(), "runs": runs, **done.tail()}))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful import Scheduler
-from wakeful.console.failures import WrongUse, say_note
+from wakeful.console.failures import INTERRUPTED, WrongUse, say_note
 from wakeful.console.humanize import count, money, stamp
 from wakeful.console.humanize import span as length_of
 from wakeful.console.opening import change, now, now_ms, read, shown_zone, usable_zone
@@ -19,6 +19,7 @@ from wakeful.console.store_location import ConfigFile, Db, StoreLocation, chosen
 from wakeful.console.tables import Column, Json, JsonParts, print_json, print_sentence, print_table
 from wakeful.errors import IntervalParseError
 from wakeful.surfaces.cli.app import TIME, app
+from wakeful.surfaces.cli.watching import watching
 from wakeful.surfaces.cli.when import read_when
 from wakeful.triggers.durations import interval_ms
 from wakeful.triggers.moments import to_ms
@@ -120,12 +121,19 @@ def simulate(
         nodes,
     )
     snapshot, prepare = copy_of(place), None if loaded is None else applying(loaded)
-    if not as_json:
-        _report(run_simulation(snapshot, question, setup, prepare=prepare), zone)
-        return
-    parts = JsonParts(head(*span_of(snapshot, question, setup), seed), "runs")
-    done = run_simulation(snapshot, question, setup, prepare=prepare, on_run=lambda run: parts.put(run.to_dict()))
-    parts.end(done.tail())
+    with watching() as watch:
+        if not as_json:
+            done = run_simulation(snapshot, question, setup, prepare=prepare, watch=watch)
+            _report(done, zone)
+        else:
+            parts = JsonParts(head(*span_of(snapshot, question, setup), seed), "runs")
+            done = run_simulation(
+                snapshot, question, setup, prepare=prepare, on_run=lambda run: parts.put(run.to_dict()), watch=watch
+            )
+            parts.end(done.tail())
+    if done.truncated:
+        say_note(f"ended by Ctrl-C: what is shown happened before {stamp(done.ends, zone)}")
+        raise typer.Exit(INTERRUPTED)
 
 
 @app.command("forecast", rich_help_panel=TIME)
@@ -285,13 +293,16 @@ def _report_forecast(found: Forecast, zone: tzinfo) -> None:
         f"about {money(total.cost)} ({money(total.cost / days)} a day)."
     )
     print_table(DAYS, [_day(day, one) for day, one in found.days()])
-    unknown = [job.name for job in found.jobs if not job.past and job.agent is not None]
-    if unknown:
+    new = [job for job in found.jobs if not job.past and job.agent is not None and job.sum.runs]
+    if unknown := [job.name for job in new if not job.history.runs_cost]:
         say_note(f"no history, so no cost: {_named(unknown)}")
+    if like_others := [job.name for job in new if job.history.runs_cost]:
+        say_note(f"no history, so the costs of other jobs of the same agent: {_named(like_others)}")
     for budget in found.budgets:
         if budget.reached_at is not None:
             whose = "all agents together" if budget.agent is None else budget.agent
-            say_note(f"the budget of {whose} is used up at {stamp(budget.reached_at, zone)}")
+            first = stamp(budget.reached_at, zone)
+            say_note(f"the budget of {whose} is used up for the first time at {first}, and refuses starts of that day")
 
 
 def _day(day: str, one: Sum) -> list[str]:

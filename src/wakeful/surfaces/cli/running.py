@@ -55,8 +55,8 @@ def run(
         elif server_of(scheduler) is None:
             ended = await run_in_this_process(scheduler, place, job)
             await _report(scheduler, ended.run, as_json=as_json)
-            if ended.note is not None:
-                say_note(ended.note)
+            for note in ended.notes:
+                say_note(note)
         else:
             run_id = (await scheduler.server_side.run_job(job.id, None, rights_here())).id
             if wait:

@@ -25,6 +25,7 @@ DAY_MS = 86_400_000
 MOST_MS = 31 * DAY_MS
 #: So many runs are simulated for a page at most; the command line and the API go further.
 MOST_RUNS = 20_000
+MOST_S = 10  # a page takes no longer
 NOTES_SHOWN, JOBS_SHOWN = 20, 100
 SPANS = {"1d": "a day", "7d": "a week", "30d": "30 days"}
 FIELDS = ("assume", "fail", "down")
@@ -83,7 +84,9 @@ async def answer(asked: PageRequest, question: SimulationRequest) -> SimulationV
 
     async def find() -> SimulationView:
         marks: dict[str, list[Mark]] = defaultdict(list)
-        done = await simulate_beside(asked.scheduler, question, lambda run: marks[run.job].append(_mark(run)))
+        done = await simulate_beside(
+            asked.scheduler, question, lambda run: marks[run.job].append(_mark(run)), most_s=MOST_S
+        )
         return SimulationView(done, {name: sorted(found) for name, found in marks.items()})
 
     return await DONE.ask(asked.scheduler, repr(question), find)

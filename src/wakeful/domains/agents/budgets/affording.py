@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from wakeful.counting import counted
 from wakeful.domains.agents.budgets.rules import BudgetLimits, Caps, caps_of, in_millionths, money, next_day, own_budget
+from wakeful.domains.agents.hours import within_hours
 from wakeful.domains.agents.naming import agent_of
 from wakeful.domains.agents.runners.spec import reports_cost
 from wakeful.triggers import Interval, Trigger, trigger_from_data
@@ -114,9 +115,7 @@ def _runs_a_day(job: Scheduled, now: int, zone: str) -> int:
     data = job.trigger.to_data()
     if isinstance(job.trigger, Interval):
         data["type"] = "every"  # as often as it can, with runs that take no time
-    if payload.get("active_hours") is not None:
-        data["active_hours"] = payload["active_hours"]
-    trigger = trigger_from_data(data).resolved(now, zone)
+    trigger = within_hours(trigger_from_data(data), payload).resolved(now, zone)
     begins, counts = next_day(now, zone), list[int]()
     for _ in range(WEEK):
         ends = next_day(begins, zone)

@@ -7,8 +7,10 @@ from datetime import tzinfo
 from typing import TYPE_CHECKING
 
 from wakeful import ids
+from wakeful.counting import counted
 from wakeful.domains.workflows import views
 from wakeful.domains.workflows.explanation import standing
+from wakeful.domains.workflows.steps.tables import PARKED, QUEUED, RETRYING, RUNNING, UNCERTAIN, TaskRow, Tasks
 from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import EventRow, Topics
 from wakeful.errors import NotFound
@@ -40,6 +42,9 @@ def explain_event(tx: Transaction, ref: str, when: When) -> Explanation:
 def _stands(tx: Transaction, event: EventRow, when: When) -> list[str]:
     run = ids.run_text(event.run_id) if event.run_id is not None else "a run"
     at = f" at {when(event.settled_at)}" if event.settled_at is not None else ""
+    task = tx.of(Tasks).get(event.id) if event.is_open else None
+    if task is not None:
+        return [_task_stands(task, when)]
     if event.status == "reserved":
         return [f"{run} works on it."]
     if event.status == "consumed":
@@ -56,6 +61,26 @@ def _stands(tx: Transaction, event: EventRow, when: When) -> list[str]:
     names = " or ".join(job.name for _, job in consumers)
     why = standing(Subject(tx, consumers[0][1], None, of_run=False, when=when))
     return [f"It is pending: {names} works on it when prepare reserves it.", *([why] if why is not None else [])]
+
+
+def _task_stands(task: TaskRow, when: When) -> str:
+    """What becomes of an event that a handler with steps has taken."""
+    ref, name = ids.encode("evt", task.event_id), task.workflow
+    run = ids.run_text(task.run_id) if task.run_id is not None else "a run"
+    why = f" ({task.error.rstrip('.')})" if task.error else ""
+    if task.status == PARKED:
+        return (
+            f"It is parked: {task.handler} failed {counted(task.tries, 'time')}, last in {run}{why}. It waits for a "
+            f"person: wakeful workflow replay {name} {ref}, or wakeful workflow skip {name} {ref} --reason TEXT."
+        )
+    if task.status == RETRYING:
+        at = f" at {when(task.retry_at)}" if task.retry_at is not None else ""
+        return f"{run} failed{why}, and {task.handler} tries again{at}."
+    if task.status == UNCERTAIN:
+        return f"It is not known whether a step of {run} happened{why}: wakeful workflow show {name}."
+    if task.status == QUEUED:
+        return f"It waits for an earlier event with the key {task.key!r:.80}."
+    return f"{run} works on it." if task.status == RUNNING else f"{task.handler} works on it next."
 
 
 def explain_input(tx: Transaction, ref: str, when: When) -> Explanation:

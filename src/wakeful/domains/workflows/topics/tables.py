@@ -235,6 +235,10 @@ class Topics(Verbs):
         clause, params = where([("workflow = ?", workflow), ("topic = ?", topic), of_status, ("id < ?", before)])
         return self._events.all(f"{clause} ORDER BY id DESC LIMIT ?", *params, limit)
 
+    def newest_of_message(self, workflow: str, message_id: str) -> EventRow | None:
+        """The last event of a workflow that a message with this id led to, in any topic."""
+        return self._events.one("WHERE workflow = ? AND message_id = ? ORDER BY id DESC LIMIT 1", workflow, message_id)
+
     # -- inputs -------------------------------------------------------------------------------------------------------
 
     def find_input(self, workflow: str, source: str, kind: str, external_id: str) -> InputRow | None:
