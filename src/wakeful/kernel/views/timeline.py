@@ -118,7 +118,8 @@ def _urgency(job: Job, runs: Sequence[RunRow]) -> int:
 
     Rows of one urgency are in the order of names: they do not move as jobs run.
     """
-    if job.status in ("waiting", "disabled") or job.consecutive_errors > 0:
+    waits = any(run.status == "waiting" for run in runs)
+    if waits or job.status in ("waiting", "disabled") or job.consecutive_errors > 0:
         return 0
     return 1 if any(run.outcome in _BAD for run in runs) else 2
 

@@ -32,7 +32,7 @@ EDGE = 0.22  # about how much the edge of a bar adds to its width, in percent
 OFF = 0.04  # how far from its place a bar of an even strip may be, in percent
 ROOM = 15_000  # characters for all rows: with it a busy page stays within 32 KB
 FRAME = 255  # characters of a row around its drawing
-LEAST_ROWS, STEP_ROWS = 12, 4  # fewer rows are left out by so many at a time, so that they do not come and go
+LEAST_ROWS, STEP_ROWS = 8, 4  # fewer rows are left out by so many at a time, so that they do not come and go
 PATTERN, DASH = 120, 7  # about how many characters a line takes, and each of its dashes where they are uneven
 LINE = 14
 
