@@ -57,6 +57,16 @@ def ticks() -> Ticks:
     return Ticks(fields[7], sum(fields[:8]))
 
 
+def busy_s() -> float:
+    """Seconds in which a processor of the machine worked, of all processors together."""
+    try:
+        fields = [int(field) for field in Path("/proc/stat").read_text(encoding="utf-8").split("\n")[0].split()[1:]]
+    except FileNotFoundError:
+        return 0.0
+    idle, waiting = fields[3:5]
+    return (sum(fields[:7]) - idle - waiting) / os.sysconf("SC_CLK_TCK")
+
+
 def steal_percent(before: Ticks, after: Ticks) -> float:
     """How much of the machine other virtual machines took in between."""
     return 100 * (after.stolen - before.stolen) / max(1, after.total - before.total)

@@ -146,6 +146,7 @@ ORDER = (
     "raw",
     "soak",
     "events",
+    "steps",
     "start",
 )
 

@@ -19,12 +19,14 @@ from typing import Any, NamedTuple
 
 from bench.contenders import environment
 from bench.figures import Run, percentile
+from bench.machine import busy_s
 from bench.measures import Column, Plan, Table, interleave
 from bench.mixed_fleet import AGENTS, EVENTS_PER_S, JOBS, KEPT, READERS, WORKFLOWS, Outside, Target, write
 
 LOOK_S = 5.0  # how long the last look may take
 SETTLE_S = 90.0  # after the last write, until all of it is done
 WARM_MIN = 5  # minutes after which nothing may grow
+AWAY_S = 30.0  # from the server's own minute, in which it sweeps and starts to prune
 READY_S = 60.0
 
 
@@ -32,6 +34,7 @@ class Minute(NamedTuple):
     """The server in one minute."""
 
     cpu_percent: float
+    others_percent: float  # of one processor, used by everything else on the machine
     rss_mib: float
     late_p99_ms: float
     rows: int
@@ -95,7 +98,7 @@ async def soak(plan: Plan, minutes: int, folder: Path) -> Run:
         base = await server.url()
         outside = Outside(base, (folder / "wakeful.db.token").read_text(encoding="ascii").strip())
         looking = _look(plan, server, folder, minutes, outside.ended)
-        seen = (await asyncio.gather(looking, outside.run(time.time() + 60 * minutes + LOOK_S)))[0]
+        seen = (await asyncio.gather(looking, outside.run(time.time() + AWAY_S + 60 * minutes + LOOK_S)))[0]
         await _settled(folder)
         stop_s = server.stop()
     finally:
@@ -109,19 +112,21 @@ async def soak(plan: Plan, minutes: int, folder: Path) -> Run:
 async def _look(
     plan: Plan, server: Server, folder: Path, minutes: int, ended: Callable[[], Awaitable[int]]
 ) -> list[Minute]:
-    """Each minute; `ended`: how many runs have ended."""
+    """Each minute, half a minute away from the server's own; `ended`: how many runs have ended."""
     seen: list[Minute] = []
-    cpu, began, gone = server.cpu_s(), time.time(), 0
+    await asyncio.sleep(AWAY_S)
+    cpu, machine, began, gone = server.cpu_s(), busy_s(), time.time(), 0
     for number in range(1, minutes + 1):
         await asyncio.sleep(max(0.0, began + 60 * number - time.time()))
-        now = server.cpu_s()
+        now, busy = server.cpu_s(), busy_s()
         late = await asyncio.to_thread(_lateness, folder, (time.time() - 60) * 1000)
         stored = (await asyncio.to_thread(_ask, folder, "SELECT count(*) FROM runs WHERE status = 'done'"))[0][0]
         before, gone = gone, max(gone, await ended() - stored)
-        seen.append(Minute((now - cpu) / 60 * 100, server.rss_mib(), percentile(late, 0.99), stored, gone - before))
-        cpu = now
+        percent, others = (now - cpu) / 60 * 100, (busy - machine - (now - cpu)) / 60 * 100
+        seen.append(Minute(percent, others, server.rss_mib(), percentile(late, 0.99), stored, gone - before))
+        cpu, machine = now, busy
         plan.say(
-            f"    minute {number}: CPU {seen[-1].cpu_percent:.0f} %, {seen[-1].rss_mib:.1f} MiB, "
+            f"    minute {number}: CPU {percent:.0f} %, others {others:.0f} %, {seen[-1].rss_mib:.1f} MiB, "
             f"late p99 {seen[-1].late_p99_ms:.0f} ms, {seen[-1].rows:,} runs stored, {seen[-1].pruned:,} pruned"
         )
     return seen
@@ -188,6 +193,8 @@ def _growth(seen: Sequence[Minute]) -> Run:
     return {
         "cpu_first": statistics.mean(one.cpu_percent for one in first),
         "cpu_last": statistics.mean(one.cpu_percent for one in last),
+        "others_first": statistics.mean(one.others_percent for one in first),
+        "others_last": statistics.mean(one.others_percent for one in last),
         "rss_first_mib": statistics.mean(one.rss_mib for one in first),
         "rss_last_mib": statistics.mean(one.rss_mib for one in last),
         "late_first_ms": max(one.late_p99_ms for one in first),
@@ -213,6 +220,8 @@ def measure(plan: Plan) -> list[Table]:
         [
             Column("cpu_first", "CPU %, first third"),
             Column("cpu_last", "last third"),
+            Column("others_first", "CPU % of all else, first third"),
+            Column("others_last", "last third"),
             Column("rss_first_mib", "memory MiB, first third"),
             Column("rss_last_mib", "last third"),
             Column("late_first_ms", "late p99 ms, first third"),
@@ -234,7 +243,10 @@ def measure(plan: Plan) -> list[Table]:
                 f"is away for 5 to 25 s after each minute, {READERS} readers of events; of each job "
                 f"{KEPT} runs are kept."
             ),
-            f"Thirds of the time after minute {WARM_MIN}; late: the worst minute's p99 from slot to start.",
+            (
+                f"Thirds of the time after minute {WARM_MIN}; late: the worst minute's p99 from slot to start; "
+                "all else: the target, writers and readers of this measure, and whatever else the machine was doing."
+            ),
         ],
         ours="",
     )

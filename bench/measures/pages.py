@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
+import json
 import os
 import tempfile
 import time
@@ -26,6 +28,7 @@ DAY_MS, WEEK_MS = 86_400_000, 7 * 86_400_000
 TOGETHER = 1_000
 PULSES = 50  # runs that start every second meanwhile, of jobs that run every ten: as often as a job may
 SECONDS, QUICK_SECONDS = 6.0, 2.0
+APART_S = 0.5  # from one change to the next, where it is measured when pages are told of one
 PAGES = {
     "Now": "/",
     "Jobs": "/jobs",
@@ -65,6 +68,8 @@ def _table(plan: Plan, store: str, url: str, folder: Path, size: tuple[int, int,
     columns += [Column("cpu", "server's CPU ms a page", "less"), Column("count", "answers")]
     title = f"Pages with {jobs:,} jobs and {runs:,} runs on {store}, {PULSES} of them a second"
     table = Table(f"pages-{store.lower()}", title, columns, ours="", section="record")
+    with serving(folder) as server:
+        table.add("a change, until open pages are told, in an empty store", told(server, seconds))
     asyncio.run(fill(url, jobs, runs))
     if store == "PostgreSQL":
         with psycopg.connect(url, autocommit=True) as connection:
@@ -93,6 +98,38 @@ def asked(server: Answering, path: str, folder: Path, seconds: float, idle: floa
     spent = max(0.0, cpu_s(server.pid) - before - idle * (time.time() - began))
     took = [one * 1000 for _, one in seen]
     found = spread(took)
+    return {"p50": found["p50_ms"], "p95": found["p95_ms"], "cpu": 1000 * spent / len(took), "count": len(took)}
+
+
+def told(server: Answering, seconds: float) -> Run:
+    """How long after a person acted the stream that pages listen to says that something changed."""
+    who = {"Authorization": f"Bearer {server.token}", "Content-Type": "application/json"}
+    stream, acting = (http.client.HTTPConnection("127.0.0.1", server.port, timeout=60) for _ in range(2))
+    took, before, end = [], cpu_s(server.pid), time.time() + seconds
+
+    def act(path: str, **body: object) -> None:
+        acting.request("POST", path, json.dumps(body), who)
+        answer = acting.getresponse()
+        assert answer.status < 300, answer.read()
+        answer.read()
+
+    act("/api/jobs", name="live", every="6h", kind="mark")
+    stream.request("GET", "/ui/stream", headers=who)
+    lines = stream.getresponse()
+    while b"event: hello" not in lines.readline():
+        pass
+    while time.time() < end:
+        for what in ("pause", "resume"):
+            time.sleep(APART_S)
+            began = time.time()
+            act(f"/api/jobs/live/{what}")
+            while b"event: changed" not in lines.readline():
+                pass
+            took.append(1000 * (time.time() - began))
+    act("/api/jobs/live/pause")
+    stream.close()
+    acting.close()
+    spent, found = cpu_s(server.pid) - before, spread(took)
     return {"p50": found["p50_ms"], "p95": found["p95_ms"], "cpu": 1000 * spent / len(took), "count": len(took)}
 
 

@@ -16,7 +16,7 @@ from bench.server import Server, running
 from wakeful import Scheduler, Workflow
 from wakeful.domains.workflows.publishing import NewEvent, publish
 
-BATCH = 1_000
+BATCH = 1_000  # published in one transaction
 PATIENCE_S = 3_600.0
 PLACES = 50
 NAMES = ("prepare", "mutate", "following")
@@ -51,8 +51,8 @@ async def following(number: int) -> int:
     return number + 1
 
 
-def through(url: str, count: int, keys: int, places: int) -> Run:
-    """Events that are all published before the start, worked through by one handler."""
+def through(url: str, count: int, keys: int, places: int, server: Server | None = None) -> Run:
+    """Events that are all published before the start, worked through by one handler; on a server, or on a file."""
 
     async def main() -> Run:
         shop = Shop(count, places)
@@ -66,11 +66,13 @@ def through(url: str, count: int, keys: int, places: int) -> Run:
                     for number in range(first, min(first + BATCH, count))
                 ]
                 await scheduler.transact(lambda tx, context, given=messages: publish(tx, context, "shop", given))
+            served = server.cpu_s() if server is not None else 0.0
             cpu, began = time.process_time(), time.perf_counter()
             await scheduler.start()
             async with asyncio.timeout(PATIENCE_S):
                 await shop.over.wait()
             took, cpu = time.perf_counter() - began, time.process_time() - cpu
+            cpu += server.cpu_s() - served if server is not None else 0.0
             await scheduler.stop()
         assert shop.disordered() == 0, "the order of a key"
         assert sum(map(len, shop.ended.values())) == count, "each event once"
@@ -79,46 +81,59 @@ def through(url: str, count: int, keys: int, places: int) -> Run:
     return asyncio.run(main())
 
 
-def theirs(server: Server, count: int, folder: Path) -> Run:
+def theirs(server: Server, count: int, at_once: int | None, folder: Path) -> Run:
     """The same number of events as DBOS workflows of three steps."""
     server.database(folder)
-    took = DBOS_STEPS.ask("steps", folder=str(folder), count=count)["seconds"]
-    return {"events_per_s": count / took, "runs_per_s": count / took, "count": count}
+    DBOS_STEPS.ask("enqueue", folder=str(folder), count=count, at_once=at_once)
+    served = server.cpu_s()
+    found = DBOS_STEPS.ask("steps", folder=str(folder), count=count, at_once=at_once)
+    cpu = found["cpu_s"] + server.cpu_s() - served
+    rate = count / found["seconds"]
+    return {"events_per_s": rate, "runs_per_s": rate, "cpu_ms": 1000 * cpu / count, "count": count}
 
 
 def measure(plan: Plan) -> list[Table]:
     """One key, where events go one after the other, and a thousand, on both stores."""
     with running() as server:
-        return _tables(plan, server)
-
-
-def _tables(plan: Plan, server: Server) -> list[Table]:
-    one, many, peers = (100, 2_000, 200) if plan.quick else (1_000, 100_000, 1_000)
-    shapes = [
-        (f"Wakeful, a thousand keys, {PLACES} at a time, {many:,} events", many, 1_000, PLACES),
-        (f"Wakeful, one key, {one:,} events", one, 1, PLACES),
-    ]
-    tables = []
-    for name, where in (("SQLite", None), ("PostgreSQL", server)):
-        table = Table(
-            f"steps-{name.lower()}",
-            f"Events through a handler with three steps, each stored before and after it is called, on {name}",
-            [
-                Column("events_per_s", "events /s", "more"), Column("cpu_ms", "CPU ms an event"),
-                Column("count", "events"),
-            ],
-            ours=shapes[0][0], section="workflows",
-        )  # fmt: skip
-        entries: list[Entry] = [
-            (title, partial(_on, where, count, keys, places)) for title, count, keys, places in shapes
+        return [
+            table
+            for name, where in (("SQLite", None), ("PostgreSQL", server))
+            for table in (_thousand_keys(plan, name, where), _one_key(plan, name, where))
         ]
-        if where is not None and plan.peers_postgres:
-            entries.append(("DBOS, a workflow of three steps an event", partial(theirs, where, peers)))
-        interleave(plan, table, entries, None if plan.quick else 1)
-        tables.append(table)
-    return tables
+
+
+def _thousand_keys(plan: Plan, name: str, server: Server | None) -> Table:
+    """DBOS is given no keys: so it does what it can, beside each other and in any order."""
+    count, peers = (2_000, 200) if plan.quick else (100_000, 2_000)
+    entries = [(f"Wakeful, {PLACES} at a time", partial(_on, server, count, 1_000, PLACES))]
+    if server is not None and plan.peers_postgres:
+        entries.append(("DBOS, without keys", partial(theirs, server, peers, None)))
+    return _measured(plan, f"steps-many-{name.lower()}", f"a thousand keys, on {name}", entries)
+
+
+def _one_key(plan: Plan, name: str, server: Server | None) -> Table:
+    """One after the other, by both."""
+    count, peers = (100, 50) if plan.quick else (1_000, 500)
+    entries = [("Wakeful", partial(_on, server, count, 1, PLACES))]
+    if server is not None and plan.peers_postgres:
+        entries.append(("DBOS, one at a time", partial(theirs, server, peers, 1)))
+    return _measured(plan, f"steps-one-{name.lower()}", f"one key, on {name}", entries)
+
+
+def _measured(plan: Plan, key: str, shape: str, entries: list[Entry]) -> Table:
+    table = Table(
+        key, f"Events through a handler with three steps, each stored before and after it is called: {shape}",
+        [
+            Column("events_per_s", "events /s", "more"),
+            Column("cpu_ms", "CPU ms an event, with the server", "less"),
+            Column("count", "events"),
+        ],
+        ours=entries[0][0], section="workflows",
+    )  # fmt: skip
+    interleave(plan, table, entries)
+    return table
 
 
 def _on(server: Server | None, count: int, keys: int, places: int, folder: Path) -> Run:
     url = f"sqlite:///{folder}/wakeful.db" if server is None else server.database(folder)
-    return through(url, count, keys, places)
+    return through(url, count, keys, places, server)

@@ -109,7 +109,7 @@ def _events(plan: Plan, server: Server) -> list[Table]:
             for title, flows, count, batch in shapes
         ]
         if name == "postgres" and plan.peers_postgres:
-            entries.append(("DBOS, a workflow of three steps an event", partial(steps.theirs, server, theirs)))
+            entries.append(("DBOS, a workflow of three steps an event", partial(steps.theirs, server, theirs, None)))
             table.notes.append(
                 "DBOS polls its queue every 50 ms and stores each step; it has no reservations or topics."
             )

@@ -91,6 +91,23 @@ async def test_a_start_by_hand_over_budget_is_refused_and_counted(scene, agents)
 
 @pytest.mark.promise("X7")
 @virtual
+async def test_times_that_will_be_passed_over_are_not_shown_as_the_next_ones(scene, agents):
+    async with agents.scheduler_with(
+        {name: agent({"runs_per_day": runs}, schedules=HOURLY) for name, runs in (("a", 3), ("b", 9))}
+    ) as scheduler:
+        await scheduler.start()
+        await scene.until(at(hours=5, minutes=30))
+        explained = str(await scheduler.explain("a.tick"))
+        assert "It will run next at 2026-01-02 00:00:00 UTC." in explained
+        assert "and times before 2026-01-02 00:00 UTC are passed over." in explained
+        job, other = await scheduler.get_job("a.tick"), await scheduler.get_job("b.tick")
+        assert (job.next_run_at, job.upcoming(2)) == (at(days=1), [at(days=1), at(days=1, hours=1)])
+        assert job.passed_over in job.to_dict()["notes"]
+        assert (other.next_run_at, other.passed_over) == (at(hours=6), None)
+
+
+@pytest.mark.promise("X7")
+@virtual
 async def test_wakes_and_one_time_starts_over_budget_wait_for_the_next_day(scene, agents):
     once = {"later": {"at": "2026-01-01T12:00:00Z", "prompt": "once"}}
     async with agents.scheduler_with({"a": agent({"runs_per_day": 1}, schedules=once)}) as scheduler:

@@ -11,7 +11,7 @@ import pytest
 
 from tests.agents.virtual_agents import PLACE
 from tests.kernel.scene import at, virtual
-from tests.service.real_time import make, real
+from tests.service.real_time import TO_BEGIN_S, make, real
 from tests.simulation.eye import Eye
 from tests.simulation.money import check_money
 from wakeful.domains.agents import Reply
@@ -56,7 +56,7 @@ async def test_a_cost_that_was_reported_counts_however_the_call_ended(tmp_path):
         "overload": program({"error": "busy", "cost": 0.083}, "exit 1"),
         "limit": program({"error": "limit reached", "cost": 0.02}, "exit 1"),
         "broken": program({"error": "no", "cost": 0.03}, "exit 1"),
-        "slow": program({"reply": "x", "cost": 0.04}, "exec sleep 60", timeout=0.3),
+        "slow": program({"reply": "x", "cost": 0.04}, "exec sleep 600", timeout=TO_BEGIN_S),
         "silent": program({"error": "limit reached"}, "exit 1"),
     }
     counted = {

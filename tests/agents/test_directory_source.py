@@ -86,7 +86,7 @@ async def test_a_file_of_a_failed_run_waits_again_and_is_set_aside_after_five_at
         assert len(agents.turns) == 5
         agents.act = lambda turn: "Done."
         item = (await scheduler.read(lambda tx: list_items(tx, None, None, None, 1)))[0]
-        await scheduler.transact(lambda tx, _: retry_item(tx, item["id"]))
+        await scheduler.transact(lambda tx, context: retry_item(tx, context, item["id"]))
         await scene.until(at(hours=24))
         assert (inbox.files, await items(scheduler)) == ({"done": ["roof.md"]}, {"roof.md": ("done", 1)})
 

@@ -1,4 +1,4 @@
-"""A fleet of two hundred agents is read, planned and applied within two seconds, and an edit of one changes one."""
+"""A fleet of two hundred agents is read, planned and applied with little work, and an edit of one changes one."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from tests.paces import pace_s
 from tests.service.real_time import make, real
 from wakeful.config.loading import load
 from wakeful.domains.files.applying import apply_fleet, plan_fleet, ready_fleet, terms_of
@@ -27,7 +28,7 @@ def written(agents=200, schedules=5):
 
 @pytest.mark.promise("D1")
 @real
-async def test_two_hundred_agents_are_applied_in_two_seconds_and_an_edit_of_one_changes_one(tmp_path):
+async def test_two_hundred_agents_are_applied_with_little_work_and_an_edit_of_one_changes_one(tmp_path):
     path = tmp_path / "wakeful.yaml"
     path.write_text(written())
     async with make(tmp_path) as scheduler:
@@ -41,7 +42,7 @@ async def test_two_hundred_agents_are_applied_in_two_seconds_and_an_edit_of_one_
 
         before = time.process_time()
         assert len((await take_over()).create) == 200 * 7
-        assert time.process_time() - before < 2
+        assert time.process_time() - before < 150 * pace_s()
         path.write_text(path.read_text().replace("Do thing 3.", "Do another thing.", 1))
         plan = await take_over()
         assert [one.owned.job.name for one in plan.update] == ["a0.s3"]

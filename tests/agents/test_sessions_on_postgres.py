@@ -62,7 +62,7 @@ async def test_a_report_at_the_very_moment_a_run_begins_to_wait_is_never_lost(se
                 if message["runId"] not in reported:
                     reported.add(message["runId"])
                     await two.server_side.report_run(message["runId"], {"ok": True})
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             outcomes = [None]
             while None in outcomes:  # either node may have settled it, and each hears only itself
                 outcomes = [(await one.get_run(run_id)).outcome for run_id in reported]

@@ -68,7 +68,7 @@ async def within(agents, work):
 async def test_an_item_that_is_tried_again_is_not_done_before_it_is_worked_on(scene, agents):
     def work(tx, context):
         made = item(tx, context, status="done", source="directory:/x", mark='{"nonce": "n", "verdict": "done"}')
-        retry_item(tx, item_text(made.id))
+        retry_item(tx, context, item_text(made.id))
         return json.loads(tx.of(AgentTables).item(made.id).mark)
 
     assert await within(agents, work) == {"nonce": "n", "again": True}

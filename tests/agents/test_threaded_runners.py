@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from tests.agents import test_threaded_runners as shared
-from tests.service.real_time import Gate, Watch, make, real
+from tests.service.real_time import TO_BEGIN_S, Gate, Watch, make, real
 from wakeful.domains.agents import Reply
 from wakeful.domains.agents.runners import functions
 from wakeful.errors import SchedulerShutdownError
@@ -44,7 +44,7 @@ def closed_gate():
 
 def agent(**runner):
     schedules = {name: {"every": "1d", "prompt": "x"} for name in ("one", "two")}
-    return {"runner": {"python": PLACE, "timeout": 0.1, **runner}, "schedules": schedules}
+    return {"runner": {"python": PLACE, "timeout": TO_BEGIN_S, **runner}, "schedules": schedules}
 
 
 @contextlib.asynccontextmanager
@@ -78,7 +78,7 @@ async def test_a_runner_past_its_limit_keeps_its_place_until_its_thread_ends(tmp
         assert alert.message == f"a.one is past its limit, and its thread cannot be stopped: {first}"
         closed_gate.open.set()
         run = await scheduler.wait_for_run(first)
-        assert (run.outcome, run.error) == ("timeout", "still running after 0.1s")
+        assert (run.outcome, run.error) == ("timeout", f"still running after {TO_BEGIN_S}s")
         assert run.usage["cost"] == 0.25  # what it reported counts
         assert (await scheduler.wait_for_run(second)).outcome in ("success", "timeout")
         assert (asked, closed_gate.most) == (["a.one", "a.two"], 1)
@@ -109,7 +109,7 @@ async def test_nothing_else_waits_for_the_threads_of_runners(tmp_path, closed_ga
             await scheduler.run_job(f"{name}.one")
         for _ in many:
             await closed_gate.entered()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await scheduler.agents.apply(many)
             assert (await asyncio.to_thread(lambda: "at once"), closed_gate.now) == ("at once", len(many))
 
@@ -119,7 +119,7 @@ async def test_nothing_else_waits_for_the_threads_of_runners(tmp_path, closed_ga
 async def test_a_function_that_no_thread_was_free_for_is_not_called_after_its_limit(tmp_path, closed_gate, monkeypatch):
     monkeypatch.setattr(functions, "MAX_THREADS", 1)
     monkeypatch.setattr(functions, "_POOL", functions.Pool("test"))
-    async with started(tmp_path, {"a": agent(timeout="1h"), "b": agent()}) as (scheduler, _):
+    async with started(tmp_path, {"a": agent(timeout="1h"), "b": agent(timeout=0.1)}) as (scheduler, _):
         await scheduler.run_job("a.one")
         await closed_gate.entered()
         run = await scheduler.wait_for_run(await scheduler.run_job("b.one"))

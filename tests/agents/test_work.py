@@ -135,7 +135,12 @@ async def test_an_item_of_a_failed_run_is_ready_again_and_set_aside_after_five_a
         assert (item["status"], item["attempts"], item["last_error"]) == ("ready", 1, "no ladder")
         await scene.until(at(hours=12))
         assert ((await items(scheduler))["Roof"]["status"], len(agents.turns)) == ("failed", 5)
-        again = await scheduler.transact(lambda tx, _: retry_item(tx, made["id"]))
+        (alert,) = [one for one in await scheduler.list_alerts() if one.kind == "work_failed"]
+        assert alert.message.startswith(
+            f"a set {made['id']} (Roof) aside after 5 attempts: no ladder. To try it again:"
+        )
+        again = await scheduler.transact(lambda tx, context: retry_item(tx, context, made["id"]))
+        assert [one for one in await scheduler.list_alerts() if one.kind == "work_failed"] == []
         assert (again["status"], again["attempts"]) == ("ready", 0)
         with pytest.raises(ScheduleTriggerError, match="only a claimed item can be released"):
             await scheduler.transact(lambda tx, _: release_item(tx, made["id"]))

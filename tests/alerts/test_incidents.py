@@ -134,6 +134,28 @@ async def test_a_run_past_its_limit_is_announced(scene):
 
 @pytest.mark.promise("X5")
 @virtual
+async def test_a_run_past_its_limit_is_told_once_where_one_failure_is_enough(scene):
+    phone = Phone(scene)
+
+    async def hang(_):
+        await asyncio.Event().wait()
+
+    scene.act = hang
+    async with with_phone(scene, phone) as scheduler:
+        await configure(scheduler, to="phone", after=1)
+        await scheduler.add_job("slow", Manual(), timeout="10s")
+        await scheduler.start()
+        await scheduler.run_job("slow")
+        await scene.sleep("1m")
+        assert phone.events == [("failing", "opened")]
+        scene.act = None
+        await scheduler.run_job("slow")
+        await scene.sleep("1m")
+        assert phone.events == [("failing", "opened"), ("failing", "closed")]
+
+
+@pytest.mark.promise("X5")
+@virtual
 async def test_a_run_that_waits_for_a_person_is_announced_and_the_answer_ends_it(scene):
     phone = Phone(scene)
     async with with_phone(scene, phone) as scheduler:

@@ -27,8 +27,8 @@ LEFT, RIGHT = frozenset({"left"}), frozenset({"right"})
 LANES = {"narrow": 1, "gate": 3}
 QUICK_LADDER = ["1s"]
 LEAD_S = 4.0  # jobs are due from here on: until then the nodes start
-SETTLE_S = 60.0
-BACK_S = 15.0
+SETTLE_S = 180.0
+BACK_S = 120.0
 
 
 @dataclass(frozen=True)

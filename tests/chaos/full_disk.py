@@ -79,7 +79,7 @@ async def _drill(store: Path, outside: Path, fill: Callable[[int], None], free: 
         return [f"{error} (it {'lives' if server.poll() is None else 'died'}): {_text(outside)[-1500:]}"]
     finally:
         server.terminate()
-        server.wait(40)
+        server.wait(120)
         ledger.close()
 
 

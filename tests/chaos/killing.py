@@ -103,7 +103,7 @@ class Drill:
             assert meddler.returncode == 0, f"the meddler failed: {self._said('tests.chaos.meddler')[-2000:]}"
             asyncio.run(self._until_settled(server))
             server.terminate()
-            assert server.wait(40) == 0, (
+            assert server.wait(120) == 0, (
                 f"the server did not stop in good order: {self._said('tests.chaos.server')[-2000:]}"
             )
             return asyncio.run(judge(store_of(self._folder), self._ledger.lines(), LANE_PLACES))

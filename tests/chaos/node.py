@@ -21,7 +21,7 @@ from typing import NamedTuple
 from wakeful import Run, Scheduler, StoreError
 
 READY, START, END, CUT = "ready", "start", "end", "cut"
-OPENING_S = 60.0
+OPENING_S = 120.0
 
 
 class Fact(NamedTuple):

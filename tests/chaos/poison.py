@@ -18,7 +18,7 @@ from wakeful import NewJob, Once, Scheduler
 
 INNOCENT = 30
 MOST_LIVES = 25
-LIFE_S = 12.0
+LIFE_S = 240.0
 
 
 def drill(folder: Path) -> list[str]:
@@ -57,7 +57,7 @@ def _lives(folder: Path) -> int:
             assert server.returncode == -signal.SIGKILL, f"the server ended with {server.returncode}"
         finally:
             server.terminate()
-            server.wait(40)
+            server.wait(120)
     return MOST_LIVES
 
 

@@ -107,7 +107,7 @@ class Proxy:
             self._sockets.add(client)
         self._through.wait()
         try:
-            server = socket.create_connection(self._target, timeout=5)
+            server = socket.create_connection(self._target, timeout=30)
             server.settimeout(None)
         except OSError:
             self._forget(client)

@@ -116,12 +116,12 @@ def served(store, plan, *, holds=None):
     thread = threading.Thread(target=run_engine)
     thread.start()
     try:
-        assert begun.wait(20)
+        assert begun.wait(120)
         assert failed == []
         yield
     finally:
         over.set()
-        thread.join(20)
+        thread.join(120)
 
 
 WORK = {"runner": {**agent()["runner"], "account": "work"}, "schedules": {"tick": {"every": "1d", "prompt": "x"}}}

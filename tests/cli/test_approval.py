@@ -65,6 +65,12 @@ def test_what_waits_for_a_person_is_shown_wherever_one_looks(wakeful, asked):
     assert "approvals" not in wakeful("status").out
 
 
+def test_a_question_is_no_problem_for_the_doctor(wakeful, asked):
+    checks = wakeful("doctor", "--json").json["checks"]
+    assert [check["name"] for check in checks if not check["ok"]] == ["server"]  # none runs here
+    assert any(check["name"] == "approval" and asked in check["found"] for check in checks)
+
+
 def test_starting_a_job_that_waits_for_approval_is_refused_with_how_to_approve_it(wakeful, asked):
     for command in (["run", "deploy"], ["run", "deploy", "--dry-run"]):
         answer = wakeful(*command)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 
 import pytest
 
@@ -269,6 +270,10 @@ def test_what_could_not_be_sent_without_a_server_waits_for_one_and_is_said_to(wa
     assert "A server (wakeful serve) sends what waits." in answer.err
     told.rmdir()
     assert [item["status"] for item in wakeful("delivery", "list", "--json").json] == ["pending"]
+    waiting = wakeful("delivery", "list", "--json").json[0]["id"]
+    assert wakeful("delivery", "requeue", waiting).code == 0  # due at once
+    assert "not sent" not in wakeful("run", "bot.last").err
+    assert [item["status"] for item in wakeful("delivery", "list", "--json").json] == ["sent", "sent"]
 
 
 def test_a_run_whose_connectors_cannot_be_read_still_runs_and_says_so(wakeful, here, told):
@@ -276,3 +281,34 @@ def test_a_run_whose_connectors_cannot_be_read_still_runs_and_says_so(wakeful, h
     answer = wakeful("run", "bot.last")
     assert (answer.code, told.exists()) == (0, False)
     assert "is not sent, but pending: " in answer.err
+
+
+BUDGETED = """\
+store: sqlite:///.wakeful/wakeful.db
+defaults: {timezone: ZONE}
+jobs:
+  other: {every: 3d, command: ["true"]}
+agents:
+  bot:
+    runner: {start: [sh, -c, "cat > /dev/null; echo fine"]}
+    budget: {runs_per_day: 1}
+    schedules: {often: {every: 1h, prompt: "Now."}}
+"""
+
+
+def _zone_where_it_is_noon():
+    offset = 12 - datetime.now(UTC).hour
+    return f"Etc/GMT{-offset:+d}" if offset else "Etc/GMT"
+
+
+def test_times_that_an_exhausted_budget_will_pass_over_are_not_shown_as_the_next(wakeful, here):
+    (here / "wakeful.yaml").write_text(BUDGETED.replace("ZONE", _zone_where_it_is_noon()))
+    assert wakeful("apply").code == 0
+    before = [one["at"] for one in wakeful("next", "bot.often", "--json", "-n", "60").json]
+    assert wakeful("run", "bot.often").code == 0
+    for command in (["list"], ["next"], ["next", "bot.often"], ["explain", "bot.often"]):
+        answer = wakeful(*command)
+        assert "bot is over budget: 1 of 1 run is used today, and times before " in answer.out + answer.err
+    after = wakeful("next", "bot.often", "--json").json[0]["at"]
+    assert after in before[9:]
+    assert wakeful("show", "bot.often", "--json").json["next_run_at"] == after

@@ -21,7 +21,8 @@ def with_agents(here):
 
 def test_plan_and_apply_name_what_waits_for_agents_that_come_and_go(wakeful, with_agents):
     with_agents("keeper", "writer")
-    assert wakeful("plan").err == ""
+    folded = "Note: {} of agents not shown: use --json.\n"
+    assert wakeful("plan").err == folded.format("2 wake jobs")
     wakeful("apply")
     for title in ("one", "two"):
         wakeful("work", "add", "writer", title)
@@ -29,14 +30,15 @@ def test_plan_and_apply_name_what_waits_for_agents_that_come_and_go(wakeful, wit
     assert wakeful("plan").err == ""
     with_agents("keeper")
     planned = wakeful("plan")
-    assert (planned.code, planned.err) == (5, f"Note: {GONE} NAME.\n")
+    assert (planned.code, planned.err) == (5, f"Note: {GONE} NAME.\n{folded.format('1 wake job')}")
     assert wakeful("plan", "--json").json["notes"] == [f"{GONE} NAME."]
     assert f"Note: {GONE} NAME.\n" in wakeful("apply").err
     assert f"Note: {GONE} NAME.\n" in wakeful("plan").err  # for as long as it waits
     assert wakeful("agent", "list").err == f"Note: {GONE} NAME.\n"
     with_agents("keeper", "writer")
     back = "Note: 2 work items and 1 event wait for writer, from before it was removed.\n"
-    assert (wakeful("plan").err, back in wakeful("apply").err) == (back, True)
+    planned = wakeful("plan").err
+    assert (planned, back in wakeful("apply").err) == (back + folded.format("1 wake job"), True)
     assert wakeful("plan").err == wakeful("agent", "list").err == ""
 
 

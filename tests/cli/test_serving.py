@@ -343,3 +343,25 @@ def test_a_job_without_a_handler_is_reported_by_status_explain_run_and_doctor(te
     refused = terminal("run", "report", "--db", "app.db")
     assert (refused.code, refused.out) == (4, "")
     assert "is of kind 'report', which only a server can run: start one with wakeful serve --app" in refused.err
+
+
+@pytest.mark.promise("H17", "D5")
+def test_a_job_whose_labels_no_node_has_is_reported_by_doctor_before_an_alert_is(terminal):
+    for name in ("gpu", "big"):
+        assert terminal("add", name, "--every", "1d", "--label", name, "--db", "w.db", "--", "true").code == 0
+    server = terminal.start("serve", "--port", "0", "--labels", "big", "--db", "w.db")
+    server.until("http://")
+    found = terminal("doctor", "--db", "w.db")
+    assert found.code == 1
+    assert "gpu: no running node is labelled gpu" in found.out
+    assert "start one: wakeful serve --labels gpu" in found.out
+    assert "labelled big" not in found.out
+
+
+@pytest.mark.promise("D5", "X17")
+def test_the_log_of_a_server_says_that_everything_is_paused(terminal):
+    assert terminal("add", "tick", "--every", "1d", "--db", "w.db", "--", "true").code == 0
+    assert terminal("pause", "--all", "--note", "restored", "--db", "w.db").code == 0
+    server = terminal.start("serve", "--port", "0", "--db", "w.db")
+    said = server.until("everything is paused")
+    assert "nothing starts until wakeful resume --all" in said

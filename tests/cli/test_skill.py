@@ -24,7 +24,13 @@ def test_the_skill_has_a_name_and_a_description_and_is_short(wakeful, tmp_path):
     text = written.read_text()
     assert re.match(r"---\nname: wakeful\ndescription: .{40,}\n---\n", text)
     assert len(text.splitlines()) < 150
-    assert wakeful("skill", str(written.parent)).code == 0  # replaced
+    again = wakeful("skill", str(written.parent))
+    assert (again.code, again.err, len(list(written.parent.iterdir()))) == (0, "", 1)
+    written.write_text(f"{text}Ask Ada first.\n")
+    edited = wakeful("skill", str(written.parent))
+    kept = written.with_name("SKILL.md.before")
+    assert (edited.code, written.read_text(), kept.read_text()) == (0, text, f"{text}Ask Ada first.\n")
+    assert f"Note: the one before was an older one, or was edited: it is now {kept}" in edited.err
     written.write_text("# Something else")
     refused = wakeful("skill", str(written.parent))
     assert (refused.code, written.read_text()) == (4, "# Something else")

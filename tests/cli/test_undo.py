@@ -59,6 +59,21 @@ def test_all_that_one_command_changed_is_one_action(wakeful):
     assert wakeful("resume", "--all", "--json").json["action"] is None  # there was nothing to do
 
 
+@pytest.mark.promise("X27")
+def test_a_token_that_was_revoked_is_on_record_and_the_revoking_cannot_be_undone(wakeful):
+    wakeful("token", "create", "laptop", "--role", "viewer")
+    assert wakeful("token", "revoke", "laptop", "--yes").code == 0
+    (head,) = wakeful("undo", "--list", "--json").json
+    assert (head["what"], head["name"], head["actor"], head["via"]) == (
+        "revoke_token", "laptop", getpass.getuser(), "cli",
+    )  # fmt: skip
+    assert (head["undoable"], head["undo_until"]) == (False, None)
+    assert "no" in wakeful("undo", "--list").out.splitlines()[-1].split()
+    refused = wakeful("undo", head["id"])
+    assert (refused.code, "cannot be undone: create another token instead" in refused.err) == (4, True)
+    assert wakeful("undo").code == 3, "the last thing that can be undone is meant"
+
+
 def test_there_is_an_answer_without_actions_too(wakeful):
     assert wakeful("undo", "--list").out.startswith("Nothing on record")
     assert wakeful("undo", "--list", "--json").json == []

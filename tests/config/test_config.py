@@ -101,6 +101,10 @@ def test_words_mean_what_they_look_like(write):
         ("server:\n  hots: x", [(2, "There is no key 'hots' in server. Did you mean 'host'?")]),
         ("server:\n  sessions:\n    ulr: x", [(3, "There is no key 'ulr' in server.sessions. Did you mean 'url'?")]),
         (
+            "agents: {a: {schedules: {x: {every: 1h, prompt: x, session: ephemeral}}, runner: {start: [x]}}}",
+            [(1, "There is no key 'session' in agents.a.schedules.x. It is a key of agents.a: write it there.")],
+        ),
+        (
             "zzz: 1",
             [
                 (

@@ -13,7 +13,7 @@ from tests.kernel.scene import at, virtual
 from wakeful import ids
 from wakeful.domains.delivery import Post, enqueue
 from wakeful.domains.delivery.chat import pairing
-from wakeful.domains.delivery.connector import Temporary
+from wakeful.domains.delivery.connector import Arrived, Temporary
 from wakeful.domains.delivery.outbox import requeue, requeue_all
 from wakeful.domains.delivery.sending import begin, take
 from wakeful.domains.delivery.tables import ConnectorRow, Outbox
@@ -300,3 +300,44 @@ async def test_a_message_that_hangs_does_not_keep_a_stop_for_longer_than_seconds
         await scene.sleep("1m")
         found = await one(scheduler, number)
         assert (found["status"], len(target.calls)) == ("sent", 2)
+
+
+class InParts:
+    """A connector that sends each word by itself; the process ends before the word `last`."""
+
+    type = "words"
+
+    def __init__(self, address, taken, last=None):
+        self.taken, self._last, self._arrived = taken, last, Arrived(address)
+
+    async def send(self, message):
+        words = message.text.split()
+        for number, word in enumerate(words):
+            if number < self._arrived.of(message, len(words)):
+                continue
+            if word == self._last:
+                await asyncio.sleep(25)
+            self.taken.append(word)
+            self._arrived.note(message, number + 1, len(words))
+            await asyncio.sleep(0.1)
+
+
+@pytest.mark.promise("A8")
+@pytest.mark.parametrize(
+    ("address", "taken"),
+    [("here", ["one", "two", "three", "four"]), ("elsewhere", ["one", "two", "one", "two", "three", "four"])],
+)
+@virtual
+async def test_parts_that_have_arrived_are_not_sent_again_after_a_restart_unless_they_went_elsewhere(
+    scene, address, taken
+):
+    found = []
+    async with sending_to(scene, InParts("here", found, "three")) as scheduler:
+        number = await scheduler.deliver("one two three four", to="phone")
+        await scene.sleep(5)
+        assert found == ["one", "two"]
+        await scheduler.stop(wait_for_jobs=False, timeout=0)
+    async with sending_to(scene, InParts(address, found)) as scheduler:
+        await scene.sleep("10m")
+        assert (await one(scheduler, number))["status"] == "sent"
+        assert found == taken

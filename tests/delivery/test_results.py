@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.delivery.targets import Target, sending_to, stored
-from tests.kernel.scene import failing, virtual
+from tests.kernel.scene import at, failing, virtual
 from wakeful import Manual, Noop, Skip, Wait
 
 
@@ -127,20 +127,39 @@ async def test_what_a_handler_delivers_is_sent_only_if_its_run_ends_well(scene, 
         assert target.texts == sent
 
 
+@pytest.mark.parametrize("how", ["raised", "returned"])
+@pytest.mark.parametrize(
+    ("ends", "sent"),
+    [
+        ({"output": {"ok": True}}, ["hello", "world"]),
+        ({"error": "broken"}, []),
+        (None, []),
+    ],
+    ids=["well", "badly", "never"],
+)
 @virtual
-async def test_what_a_run_that_waits_does_not_keep_is_logged(scene, caplog):
+async def test_what_a_run_that_waits_has_delivered_is_sent_when_it_has_ended_well(scene, how, ends, sent):
     target = Target(scene)
 
     async def act(run):
         run.deliver("hello", to="phone")
-        raise Wait
+        run.deliver("world", to="phone", title="T")
+        if how == "raised":
+            raise Wait(at(hours=1))
+        return Wait(at(hours=1))
 
     scene.act = act
     async with sending_to(scene, target) as scheduler:
         await scheduler.add_job("a", Manual(), kind="job")
         number = await scheduler.run_job("a")
-        await scene.sleep(1)
-        await scheduler.complete_run(number)
-        await scene.sleep(1)
-        assert target.texts == []
-    assert f"{number} of a waits, and does not keep what it delivered: 1 message" in caplog.text
+        await scene.sleep("1m")
+        assert (await scheduler.get_run(number)).status == "waiting"
+        assert await stored(scheduler) == []
+    async with sending_to(scene, target) as scheduler:
+        if ends is not None:
+            await scheduler.complete_run(number, **ends)
+        await scene.sleep("2h")
+        assert target.texts == sent
+        assert [(found["title"], found["run"]) for found in await stored(scheduler)] == [
+            (title, number) for title in (None, "T") if sent
+        ]

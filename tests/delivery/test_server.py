@@ -128,6 +128,9 @@ def test_a_refused_message_fails_at_once_and_is_requeued_by_hand(house):
     assert "Why: answered 410: this is 410." in house.ask("explain", found["id"]).out
     assert house.ask("cancel", found["id"]).code == 0
     assert house.until(run["id"], "expired")["last_error"] == "a person cancelled it"
+    done = house.client.get("/api/actions").json()["items"][0]
+    assert (done["what"], done["name"], done["via"], done["undoable"]) == ("cancel_message", found["id"], "cli", False)
+    assert "cannot be undone: queue the message again instead" in house.ask("undo", done["id"]).err
     assert "1 message queued again" in house.ask("retry", found["id"]).out
     alerts = house.client.get("/api/alerts").json()["items"]
     assert "delivery_failed" in [alert["kind"] for alert in alerts]

@@ -110,6 +110,21 @@ def test_a_message_that_fails_half_way_goes_on_where_it_stopped(bot):
     assert [part.split()[0] for part in bot.texts()] == ["0", "1", "1", "2"]
 
 
+def test_a_message_that_another_process_has_begun_goes_on_where_that_one_stopped(bot):
+    text, kept = "\n\n".join(f"{number} " + "word " * 700 for number in range(3)), []
+    message = Message("dlv_1", "output", text, None, None, None, None, None, str(ZOE), 1_700_000_000_000)
+    bot.fail("sendMessage", None, (429, "Too Many Requests", {"retry_after": 1}))
+
+    async def send(given):
+        connector = TelegramConnector("bot", TOKEN, SystemClock(), base_url=bot.url)
+        return (await attempt(connector, given, SystemClock().boot))[0].ok
+
+    assert asyncio.run(send(message._replace(keep=kept.append))) is False
+    assert asyncio.run(send(message._replace(progress=kept[-1]))) is True
+    assert [part.split()[0] for part in bot.texts()] == ["0", "1", "1", "2"]
+    assert TOKEN not in kept[-1]
+
+
 def test_no_error_shows_the_token_when_nothing_answers(caplog):
     caplog.set_level(logging.DEBUG)
     connector = TelegramConnector("bot", TOKEN, SystemClock(), base_url="http://127.0.0.1:9")

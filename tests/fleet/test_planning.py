@@ -67,7 +67,7 @@ CRON = Cron("0 2 * * *", tz="UTC")
         ([wanted(trigger=Every("2h"))], [owned(paused=1, next_at=None)], ([], {"a": {"schedule"}}, [], 0)),
         ([wanted()], [failed()], ([], {}, [], 1)),
         # a one-shot whose time has passed is not made anew
-        ([wanted(trigger=Once("2025-12-31T00:00Z"))], [], ([], {}, [], 1)),
+        ([wanted(trigger=Once("2025-12-31T00:00Z"))], [], ([], {}, [], 0)),
     ],
 )
 def test_a_plan_is_the_difference_and_nothing_more(want, have, expected):

@@ -51,12 +51,19 @@ def test_the_same_holds_on_postgresql(postgres_scene, seed):
     assert check(postgres_scene, seed) > 0
 
 
-def check(scene: Scene, seed):
+def test_a_call_that_runs_to_its_limit_ends_there_in_a_simulation_as_it_then_does(sqlite_scene):
+    assert check(sqlite_scene, 2, took=45 * 60_000, limit="20m", outcomes={"timeout", None}) > 0
+
+
+def check(scene: Scene, seed, took=None, limit=None, outcomes=None):
     rng = random.Random(f"budgets {seed}")
-    start, took = STARTS[seed % len(STARTS)], rng.choice((1_000, 20_000, 900_000))
+    start, usual = STARTS[seed % len(STARTS)], rng.choice((1_000, 20_000, 900_000))
+    took = usual if took is None else took
     begins = to_ms(start)
     outage = (begins + 20 * 3_600_000 + 1_234, begins + 27 * 3_600_000) if seed % 2 else None
     plan, ends = plan_of(rng), begins + 3 * DAY_MS
+    for made in plan.values() if limit is not None else ():
+        made["runner"] = {**made["runner"], "timeout": limit}
     agents, scene.clock = VirtualAgents(scene), VirtualClock(start)
 
     async def act(_):
@@ -92,6 +99,7 @@ def check(scene: Scene, seed):
     found = simulate(snapshot, asked, Setup("UTC", None, None), on_run=runs.append)
     assert as_lived(runs) == lived
     assert lived
+    assert outcomes is None or {one[4] for one in lived} <= outcomes
     skipped = {job.name: job.skipped.get("over_budget", 0) for job in found.jobs if job.name in names}
     assert skipped == {name: ledger.jobs[name].passed_over.get("over_budget", 0) for name in names}
     return sum(skipped.values())

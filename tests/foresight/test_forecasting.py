@@ -20,6 +20,7 @@ from wakeful.testing import VirtualClock, run
 from wakeful.triggers.moments import to_ms
 
 DAY_MS = 86_400_000
+BERLIN = "Europe/Berlin"
 
 
 @pytest.fixture
@@ -156,7 +157,35 @@ def test_a_heartbeat_is_forecast_within_its_hours_also_where_clocks_change(sqlit
 
     found = {job.name: job.counts for job in run(main(), sqlite_scene.clock).jobs}
     assert found["day.heartbeat"] == found["day.wake"] == [16, 16, 16, 0]
-    assert found["night.heartbeat"] == found["night.wake"] == [6, 4, 6, 0]  # 02:00 to 03:00 does not exist
+    assert found["night.heartbeat"] == found["night.wake"] == [7, 5, 7, 0]  # one waited; 02:00 to 03:00 does not exist
+
+
+@pytest.mark.promise("X21", "X4")
+def test_a_beat_that_waits_for_its_hours_is_forecast_when_they_open(sqlite_scene, agents):
+    plan = {
+        name: agent(heartbeat={"every": every, "active_hours": {"start": start, "end": end, "timezone": BERLIN}})
+        for name, every, start, end in (
+            ("late", "45m", "09:00", "17:00"), ("night", "50m", "22:00", "06:00"), ("rare", "7h", "01:00", "04:00"),
+        )
+    }  # fmt: skip
+    sqlite_scene.clock = VirtualClock(datetime(2026, 3, 27, 8, 10, tzinfo=UTC))
+
+    async def main():
+        async with agents.scheduler_with(plan) as scheduler:
+            found = await scheduler.read(lambda tx: forecast(tx, "UTC", 6 * DAY_MS))
+            again = await scheduler.read(lambda tx: forecast(tx, "UTC", 6 * DAY_MS))
+            assert found.jobs == again.jobs
+            snapshot = await scheduler.read(take_snapshot)
+            await scheduler.start()
+            await sqlite_scene.sleep(timedelta(days=6) - timedelta(milliseconds=1))
+            return found, snapshot, len(agents.turns)
+
+    found, snapshot, turns = run(main(), sqlite_scene.clock)
+    expected = {job.name: round(job.sum.runs) for job in found.jobs}
+    simulation = simulate(snapshot, SimulationRequest(6 * DAY_MS), Setup(min_interval=None))
+    assert expected == {job.name: job.runs for job in simulation.jobs}
+    assert sum(expected[f"{name}.wake"] for name in plan) == turns
+    assert 6 <= expected["rare.heartbeat"] <= 9  # each opening has at least the one that waited
 
 
 @pytest.mark.promise("X21", "X4")

@@ -11,7 +11,7 @@ from hypothesis import settings
 from tests.house.source import ROOT
 
 #: What passes on a quick machine alone. `until` and `settled` of `tests/web/browsing.py` wait for what is meant.
-HASTY = {"wait_for_function"}
+HASTY = {"wait_for_function", "wait_for_timeout"}
 
 
 @pytest.mark.parametrize("address", [("192.0.2.1", 443), ("example.org", 80), ("2001:db8::1", 443, 0, 0)])
@@ -46,4 +46,4 @@ def test_tests_of_pages_wait_for_what_they_mean_and_not_for_time():
     found = {path.name: hasty(path.read_text(encoding="utf-8")) for path in (ROOT / "tests" / "web").glob("*.py")}
     assert len(found) > 15
     assert {name: lines for name, lines in found.items() if lines} == {}
-    assert hasty("page.wait_for_function('1')\npage.wait_for_timeout(5)\npage.wait_for_selector('p')") == [1]
+    assert hasty("page.wait_for_function('1')\npage.wait_for_timeout(5)\npage.wait_for_selector('p')") == [1, 2]

@@ -394,6 +394,7 @@ async def test_a_slot_does_not_ask_while_an_approved_start_is_put_off(scene):
         await scheduler.approve_run(run.id, by="ana")
         await scene.until(at(2, 30))
         assert (await scheduler.get_job("a")).status == "idle"
+        assert "and waits: what was approved before goes first." in str(await scheduler.explain("a"))
         await scene.until(at(2, 32))
         assert scene.runs[-1].approved_by == "ana"
         await scene.until(at(2, 40))

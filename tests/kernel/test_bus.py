@@ -243,18 +243,18 @@ def test_a_function_that_holds_up_the_loop_is_called_in_a_thread(tmp_path, caplo
         if len(threads) == 6:
             last.set()
         elif len(threads) > 2:
-            done.wait(5)
+            done.wait(60)
         else:
             threading.Event().wait(0.12)
 
     async def main():
         async with Scheduler(f"sqlite:///{tmp_path}/wakeful.db") as scheduler:
             scheduler.events.subscribe(listener, "job")
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(50):
                 await scheduler.add_jobs([NewJob(f"j{n}", Manual()) for n in range(5)])
                 await scheduler.pause_job("j0")  # the loop goes on, though the listener waits
             done.set()
-            assert await asyncio.to_thread(last.wait, 20)
+            assert await asyncio.to_thread(last.wait, 60)
 
     asyncio.run(main())
     assert threads[0] is threads[1] is threading.main_thread()

@@ -57,7 +57,7 @@ def test_the_log_can_be_followed_while_the_command_runs(tmp_path, log_path):
 
 async def appears(path, content):
     """Wait until the file has that content; a turn of the loop and of the disk's thread between two looks."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not path.exists() or path.read_bytes() != content:
             await asyncio.to_thread(os.sched_yield)
 

@@ -7,7 +7,7 @@ from datetime import timedelta
 import pytest
 
 from tests.kernel.scene import at, failing, virtual
-from wakeful import Cron, Every, Interval, Once, ScheduleTriggerError, TransientError
+from wakeful import Cron, Defer, Every, Interval, Once, ScheduleTriggerError, Skip, TransientError, Wait
 from wakeful.triggers.moments import iso, to_ms
 
 LADDER = [30, 60, 300, 900, 3600]
@@ -133,6 +133,42 @@ async def test_starts_by_hand_after_a_slot_that_waits_keep_the_backoff_while_the
         await scene.sleep("3m")
         assert scene.runs[-1].reason == "schedule"
         assert (await scheduler.get_ledger("a", since=at())).total.unaccounted == 0
+
+
+@pytest.mark.promise("H6")
+@pytest.mark.parametrize("ends", ["skipped", "cancelled", "deferred", "unknown"])
+@pytest.mark.parametrize("trigger", [Interval("15s"), Every("3s", anchor=at()), Every("1h", anchor=at())], ids=str)
+@virtual
+async def test_a_start_by_hand_that_neither_succeeds_nor_fails_leaves_the_backoff_as_it_was(scene, trigger, ends):
+    async def act(run):
+        if run.reason != "manual":
+            raise RuntimeError
+        if ends == "skipped":
+            raise Skip("nothing to do")
+        if ends == "deferred":
+            raise Defer(at(12))
+        if ends == "unknown":
+            raise Wait(scene.now + timedelta(minutes=1))
+        await scene.sleep("1h")
+
+    scene.act = act
+    async with scene.scheduler() as scheduler:
+        await scheduler.add_job("a", trigger, backoff=["6h"], max_errors=0, timeout="2h")
+        await scheduler.start()
+        await scene.until(at(1, 30))
+        until = (await scheduler.get_job("a")).next_run_at
+        number = await scheduler.run_job("a")
+        await scene.sleep("1s")
+        if ends == "cancelled":
+            await scheduler.cancel_run(number)
+        await scene.sleep("2m")
+        assert (await scheduler.get_run(number)).outcome == ends
+        facts = (await scheduler.explain("a")).facts
+        assert facts["backoff_until"] == iso(to_ms(until))
+        assert (await scheduler.get_job("a")).next_run_at == until
+        await scene.until(at(9))
+        assert [run.reason for run in scene.runs][:3] == ["schedule", "manual", "schedule"]
+        assert scene.times[2] == until
 
 
 @pytest.mark.promise("H6", "X9")

@@ -30,7 +30,7 @@ def live(test):
 
     @functools.wraps(test)
     def run(*args, **kwargs):
-        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 90))
+        asyncio.run(asyncio.wait_for(test(*args, **kwargs), 600))
 
     return run
 
@@ -41,7 +41,7 @@ def wakeful(folder, *words, **env):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=200,
         env={**ENV, "WAKEFUL_DB": str(folder / "w.db"), **env},
     )
     assert done.returncode == 0, done.stderr
@@ -76,7 +76,7 @@ class Served:
         return re.search(r"wk_[\w-]+", wakeful(self.folder, "token", "create", name, "--role", role))[0]
 
     async def ready(self):
-        for _ in range(200):
+        for _ in range(2000):
             if found := re.search(r"listening on (http://\S+);", (self.folder / "serve.log").read_text()):
                 self.url = found[1]
                 return
@@ -85,7 +85,7 @@ class Served:
 
     def end(self):
         self.process.terminate()
-        self.process.wait(30)
+        self.process.wait(200)
 
 
 @pytest.fixture(scope="module")

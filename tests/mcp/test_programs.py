@@ -196,7 +196,7 @@ async def test_a_program_schedules_for_its_agent_a_person_approves_and_its_token
 
 
 async def eventually_listed(call, name):
-    for _ in range(60):
+    for _ in range(240):
         if name in await call("list"):
             return
         await asyncio.sleep(0.5)

@@ -258,7 +258,7 @@ def test_a_command_gets_the_words_that_systemd_would_give_it(line, command):
         return
     env = {"ARGS": "one two", "ONE": "1 $(id)"}
     printed = subprocess.run(
-        found.job["command"], env=env, capture_output=True, text=True, check=True, timeout=10
+        found.job["command"], env=env, capture_output=True, text=True, check=True, timeout=60
     ).stdout
     assert printed == "one two a;b 1 $(id)-`id`-$(id) $\n"
     assert found.notes == ("its variables are filled in by a shell",)

@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.service.real_time import PATIENCE, Gate, Watch, make, real
+from tests.service.real_time import PATIENCE, TO_BEGIN_S, Gate, Watch, make, real
 from wakeful import Manual, NewJob, Once
 from wakeful.domains.agents import SESSION
 from wakeful.domains.agents.client import SessionClient
@@ -71,7 +71,7 @@ async def test_a_thread_past_its_limit_is_reported_once_however_many_runs_come_a
             """Over at once."""
 
         scheduler.on_job_due("job", gate)
-        await scheduler.add_job("stuck", Once(soon()), timeout=0.1)
+        await scheduler.add_job("stuck", Once(soon()), timeout=TO_BEGIN_S)
         await scheduler.start()
         await gate.entered()
         await watch.until(lambda events: any(event.data.get("kind") == "stuck" for event in events))

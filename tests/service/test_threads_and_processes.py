@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from tests.service.real_time import Gate, Watch, make, real
+from tests.service.real_time import TO_BEGIN_S, Gate, Watch, make, real
 from wakeful import Manual, NewJob, Once, SchedulerShutdownError, StoreLocked
 from wakeful.kernel.loop.config import Tuning
 from wakeful.kernel.loop.handlers import Threads
@@ -84,7 +84,7 @@ async def test_a_thread_past_its_limit_keeps_its_job_until_it_ends_and_that_is_s
     async with make(tmp_path) as scheduler:
         watch = Watch(scheduler)
         scheduler.on_job_due("job", gate)
-        await scheduler.add_job("a", Once(soon()), timeout=0.2)
+        await scheduler.add_job("a", Once(soon()), timeout=TO_BEGIN_S)
         await scheduler.start()
         await gate.entered()
         await watch.until(

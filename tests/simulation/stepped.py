@@ -57,7 +57,7 @@ class Stepped(Flowing):
                         step, self._act, step, event.message_id, reconcile=reconcile, approve=asks, timeout="2m"
                     )
                 except StepFailed:
-                    if step != "mail" or self._mood.random() < 0.7:
+                    if step != "mail" or (not self.calm and self._mood.random() < 0.7):
                         raise
                     await ctx.step("instead", self._act, "instead", event.message_id, reconcile=self._find)
             await self._trouble_in("end")
@@ -102,6 +102,7 @@ class Stepped(Flowing):
             return
         self.helped += 1
         self._note(f"help {issue['kind']}")
+        self._note_set_aside()
         doubtful = self._doubtful(issue["run"]) if issue["kind"] in ("parked", "reconciliation") else None
         if shown["paused"]:
             await self._do(actions.resume)
@@ -113,6 +114,16 @@ class Stepped(Flowing):
             await self._scheduler.transact(lambda tx, context: replay_all_parked(tx, context, NAME, who="Ada"))
         else:
             await self._do(actions.resume)
+
+    def _note_set_aside(self) -> None:
+        """Also before somebody replays them: between two looks they may be parked, replayed and done."""
+        self.set_aside.update(
+            row["message_id"]
+            for row in self._watch().execute(
+                "SELECT e.message_id FROM workflow_tasks t JOIN workflow_events e ON e.id = t.event_id "
+                "WHERE t.status = 'parked'"
+            )
+        )
 
     def _doubtful(self, run: str) -> tuple[str, str] | None:
         """The first step of the event of that run that nobody knows to have happened."""
@@ -146,11 +157,10 @@ class Stepped(Flowing):
         ).fetchall()
         if lost := self.published - {row["message_id"] for row in rows}:
             raise Broken(f"X32: {min(lost)} was published and is gone")
+        self._note_set_aside()
         open_runs = {row["open_run"] for row in eye.execute("SELECT open_run FROM workflow_handlers")}
         for row in rows:
             order = row["message_id"]
-            if row["task"] == "parked":
-                self.set_aside.add(order)
             steps = {step for one, step in self.done if one == order}
             if row["status"] == "consumed" and (not {"label", "book"} <= steps or not steps & {"mail", "instead"}):
                 raise Broken(f"X32: {order} is consumed, and only {sorted(steps)} of it is done")

@@ -22,9 +22,11 @@ from wakeful.store.troubles import Troubles
 
 
 class Stepped(World):
-    """Jobs that run often, little history, and a clock that is set again and again."""
+    """Jobs that run often, little history, runs that are deferred for days, and a clock that is set again and again."""
 
     grids = ("1m", "1m", "7m")
+    kinds = (("good", 30), ("slow", 15), ("flaky", 15), ("crasher", 2), ("chatty", 30), ("rare", 5), ("deaf", 8))
+    laters = (5, 900, 86_400, 3 * 86_400, 12 * 86_400)
     crons = ("* * * * *",)
     weights: ClassVar[dict[str, int]] = {"_pass_time": 30, "_add": 10, "_step_clock": 12, "_edit": 1}
 

@@ -7,7 +7,8 @@ import pytest
 from tests.simulation.invariants import Broken
 from tests.simulation.stepped import Stepped
 from tests.simulation.world import live
-from wakeful.domains.workflows.steps import ending, taking
+from wakeful.domains.workflows import adding
+from wakeful.domains.workflows.steps import deploying, ending, taking
 from wakeful.domains.workflows.steps.tables import StepRow, Tasks
 
 FIRST, SEEDS, GROUPS = 70_000, 12, 3
@@ -42,6 +43,23 @@ def test_a_key_whose_turn_is_lost_is_found(monkeypatch) -> None:
     monkeypatch.setattr("wakeful.domains.workflows.steps.recording.promote", lambda *_: None)
     with pytest.raises(Broken, match="nobody has it"):
         _live_all()
+
+
+@pytest.mark.parametrize("seed", [200_017, 200_071, 200_090, 200_166])
+def test_worlds_that_once_broke_are_whole(seed: int) -> None:
+    live(seed, steps=60, kind=Stepped)
+
+
+def test_a_deploy_that_the_store_refused_and_that_stays_on_the_node_is_found(monkeypatch) -> None:
+    monkeypatch.setattr(adding, "_put_back", lambda *_: None)
+    with pytest.raises(Broken, match="is still reserved"):
+        live(200_017, steps=60, kind=Stepped)
+
+
+def test_a_turn_that_a_deploy_forgets_is_found(monkeypatch) -> None:
+    monkeypatch.setattr(deploying, "promote", lambda *_: None)
+    with pytest.raises(Broken, match="nobody has it"):
+        live(200_166, steps=60, kind=Stepped)
 
 
 def _live_all() -> None:

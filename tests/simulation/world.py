@@ -62,6 +62,7 @@ class World(People):
     loop: type[VirtualLoop] = VirtualLoop  # what its time passes on
     zone = "UTC"  # of what names none
     kinds = (*People.kinds, ("deaf", 8))
+    laters: tuple[int, ...] = (5, 900)  # for how many seconds runs are deferred, or wait
     labels: tuple[str, ...] = ("gpu", "eu", "[1]")  # what nodes may have and jobs may ask for
 
     def __init__(self, seed: int, folder: Path) -> None:
@@ -285,7 +286,7 @@ class World(People):
                 self._store.die("by its handler")
                 await asyncio.sleep(10**9)
             elif kind == "chatty":
-                seconds = rng.choice((5, 900))
+                seconds = rng.choice(self.laters)
                 later = datetime.fromtimestamp(self.clock.now() / 1000, UTC) + timedelta(seconds=seconds)
                 self.patience[found.id] = self.clock.boot() + seconds * 1000
                 return rng.choice((Skip("why"), Noop("none"), Defer(later), Wait(later), {"deep": [1, None]}, object()))

@@ -30,7 +30,7 @@ async def waiting(connection, event, unless=None):
         "SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND wait_event = %s "
         "AND pid <> pg_backend_pid()"
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(120):
         while not (found := await asyncio.to_thread(lambda: connection.execute(sql, (event,)).fetchone())):
             if unless is not None and unless.done():
                 return None

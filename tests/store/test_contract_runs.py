@@ -314,6 +314,51 @@ def test_with_a_jobs_open_runs_comes_what_the_one_that_goes_first_was_given(stor
     ]  # fmt: skip
 
 
+def test_what_is_read_ahead_of_jobs_is_what_each_would_be_answered_and_not_after_a_write(store):
+    store.add_runs(
+        run(1, status="active"),
+        run(2, status="queued", due_at=NOW + 9),
+        run(3, status="queued", due_at=NOW),
+        run(5, job_id=2, status="queued"),
+        run(6, job_id=2, outcome="success"),
+    )
+    store.write(lambda tx: tx.runs.detail([RunDetails(3, payload="[3]", approval="{}")]))
+    jobs = (1, 2, 3)
+
+    def ahead(tx, write=lambda tx: None):
+        tx.runs.read_ahead(jobs)
+        write(tx)
+        return [tx.runs.open_and_first(job) for job in jobs]
+
+    alone = store.read(lambda tx: [tx.runs.open_and_first(job) for job in jobs])
+    assert store.read(ahead) == alone
+    assert [sorted(first) for _, first in alone] == [[3], [5], []]
+    for number, write in enumerate(
+        [
+            lambda tx: tx.runs.reschedule(2, NOW - 9),
+            lambda tx: tx.runs.add([run(7, job_id=3, status="queued")]),
+            lambda tx: tx.runs.finish([Finish(5, "done", "success", NOW, NOW, None)]),
+        ]
+    ):
+        found = store.write(lambda tx, write=write: ahead(tx, write))
+        assert found == store.read(lambda tx: [tx.runs.open_and_first(job) for job in jobs])
+        assert [sorted(first) for _, first in found] == [[[2], [5], []], [[2], [5], [7]], [[2], [], [7]]][number]
+
+
+def test_rows_of_one_table_that_are_written_one_after_the_other_are_as_the_last_says(store):
+    def write(tx):
+        for number in (1, 2, 3):
+            tx.runs.add([run(number, job_id=number, status="queued")])
+        for number, node in ((1, 7), (2, 8), (1, 9), (3, 7)):
+            tx.runs.activate([run(number, job_id=number, status="active", node=node)])
+        tx.runs.finish([Finish(2, "done", "success", NOW, NOW, None)])
+        tx.runs.activate([run(3, job_id=3, status="active", node=5)])
+
+    store.write(write)
+    found = store.read(lambda tx: [tx.runs.get(number) for number in (1, 2, 3)])
+    assert [(one.status, one.node) for one in found] == [("active", 9), ("done", 8), ("active", 5)]
+
+
 def test_the_last_runs_of_each_job_come_newest_first(store):
     store.add_runs(
         run(1, outcome="success", started_at=NOW, finished_at=NOW + 7),

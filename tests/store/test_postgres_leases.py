@@ -100,11 +100,9 @@ async def test_a_node_whose_beats_are_not_confirmed_starts_nothing_before_its_le
         await watch.finished()
         with psycopg.connect(url, autocommit=True) as admin:
             admin.execute(_NO_BEATS)
-            unconfirmed_at = node._clock.boot()
             engine = node._engine
             while engine.node_lease.may_admit():
                 await asyncio.to_thread(threading.Event().wait, 0.01)
-            assert node._clock.boot() - unconfirmed_at < short.lease_ms
             await node.add_job("after", Once(PAST), kind="work")
             looked = engine.counters.checks
             while engine.counters.checks < looked + 5:

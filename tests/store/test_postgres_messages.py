@@ -59,7 +59,7 @@ async def refusal(url, family):
 
 
 def sleep(tx):
-    tx.jobs._session.rows("SELECT pg_sleep(20)")
+    tx.jobs._session.rows("SELECT pg_sleep(600)")
 
 
 @pytest.mark.parametrize("how", ["read", "write"])
@@ -84,7 +84,7 @@ async def test_a_statement_that_an_administrator_cancels_is_said_to_be_canceled(
     sleeping = asyncio.ensure_future(store.write(sleep))
     with psycopg.connect(url, autocommit=True) as admin:
         find = "SELECT pid FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()"
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(120):
             while not (found := await asyncio.to_thread(lambda: admin.execute(find).fetchone())):
                 pass
         admin.execute("SELECT pg_cancel_backend(%s)", found)
@@ -118,8 +118,9 @@ async def test_a_connection_that_the_server_ends_by_a_limit_is_replaced_and_the_
 
     def work(tx):
         tx.jobs._session.rows(f"SELECT set_config('{setting}', '20ms', true)")
-        assert not threading.Event().wait(0.3)
-        tx.jobs._session.rows("SELECT 1")
+        for _ in range(200):  # a server that is busy looks at its limits later
+            assert not threading.Event().wait(0.3)
+            tx.jobs._session.rows("SELECT 1")
 
     with pytest.raises(StoreUnreachable, match=r"ended the connection \(terminating connection due to .*timeout\)"):
         await store.write(work)

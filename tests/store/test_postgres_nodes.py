@@ -323,7 +323,7 @@ async def test_a_thread_that_outlives_a_stop_keeps_its_run_when_its_process_come
     async with node(url, "one", gate) as one, node(url, "two", gate) as two:
         await one.start()
         await one.add_job("a", Once(PAST), kind="work")
-        await asyncio.to_thread(gate.inside.acquire, timeout=20)
+        await asyncio.to_thread(gate.inside.acquire, timeout=120)
         await one.stop(wait_for_jobs=False)  # the thread goes on, in a process that is no node any more
         await one.start()
         assert await two._store.read(lambda tx: tx.runs.orphans()) == []
@@ -341,12 +341,12 @@ async def test_what_a_node_left_behind_is_taken_over_by_another(url):
     async with node(url, "one", gate) as one, node(url, "two", gate) as two:
         await one.start()
         await one.add_job("a", Once(PAST), kind="work")
-        await asyncio.to_thread(gate.inside.acquire, timeout=20)
+        await asyncio.to_thread(gate.inside.acquire, timeout=120)
         await one.stop(wait_for_jobs=False)
         watch = Watch(two)
         await two.start()
         two._engine.housekeeping.wait(0)
-        await asyncio.to_thread(gate.inside.acquire, timeout=20)
+        await asyncio.to_thread(gate.inside.acquire, timeout=120)
         gate.open.set()
         await watch.until(lambda events: any(event.data.get("outcome") == "success" for event in events))
         assert [(run.outcome, run.node) for run in await two.get_run_log("a")] == [

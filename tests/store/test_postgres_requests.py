@@ -107,7 +107,7 @@ async def test_events_of_another_node_come_to_those_who_read_here_in_their_order
         with feed.open():
             for number in range(10):
                 await (one, two)[number % 2].add_job(f"job-{number}", Every("2h"))
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(120):
                 while len(seen) < 10:
                     turn = feed.turn
                     groups, _ = await feed.after(newest, {"job"})

@@ -153,7 +153,7 @@ async def test_a_job_added_by_another_process_is_picked_up(url):
     async with node(url, "one", work) as one, Scheduler(url, node="shell") as other:
         await one.start()
         await other.add_job("from-elsewhere", Once(PAST), kind="work")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(120):
             await ran.wait()
         assert other.engine_holder()["node"] == "one"
         await one.stop()

@@ -73,7 +73,7 @@ def test_who_waits_for_the_lock_gets_it_when_it_is_free(file, clock):
             asked.set()
 
         store.store._writer.set_trace_callback(watch)
-        threading.Thread(target=lambda: (asked.wait(20), other.say())).start()
+        threading.Thread(target=lambda: (asked.wait(120), other.say())).start()
         assert store.write(lambda tx: tx.lanes.all()) == {"theirs": 1}
         assert statements.count("BEGIN IMMEDIATE") > 1
 

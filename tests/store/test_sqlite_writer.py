@@ -158,7 +158,7 @@ def test_a_writer_that_rests_is_not_woken_to_notice_a_change_and_a_busy_one_is_a
 
     async def while_busy():
         begun, end = threading.Event(), threading.Event()
-        busy = asyncio.ensure_future(write(lambda _: (begun.set(), end.wait(20))))
+        busy = asyncio.ensure_future(write(lambda _: (begun.set(), end.wait(120))))
         await asyncio.to_thread(begun.wait, 20)
         asked = asyncio.ensure_future(store.store.changed_elsewhere())
         await asyncio.sleep(0)

@@ -7,7 +7,7 @@ import tempfile
 from pathlib import Path
 
 from tests.cli.terminal import Terminal
-from tests.web.browsing import Browsing
+from tests.web.browsing import Browsing, settled
 from tests.web.fleet import populate
 from wakeful import Cron, NewJob, Scheduler, ids
 from wakeful.kernel.context import Context
@@ -74,8 +74,7 @@ def main() -> None:
 def _take(browsing: Browsing) -> None:
     for name, (path, context) in PICTURES.items():
         page = browsing.tab(path, **context)
-        page.wait_for_selector(".live[data-state=live]")
-        page.wait_for_timeout(1500)
+        settled(page)
         page.screenshot(path=IMAGES / f"{name}.png", full_page=False)
         print(f"wrote docs/images/{name}.png")
 

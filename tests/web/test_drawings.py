@@ -19,6 +19,7 @@ from wakeful.surfaces.web.drawings.bars import ledger_bar, meter, sparkline
 from wakeful.surfaces.web.drawings.timeline import draw_back, draw_row, draw_rows, rows_with_room
 from wakeful.surfaces.web.remembering import Remembered
 from wakeful.surfaces.web.rendering import ansi, linked, render, span, visible
+from wakeful.testing import VirtualClock, run
 
 pytestmark = pytest.mark.promise("X28")
 
@@ -219,6 +220,8 @@ def test_what_was_costly_is_remembered_and_what_was_cheap_is_asked_again():
     class Store:
         pass
 
+    clock = VirtualClock()
+
     async def scenario():
         store, asked, free = Store(), [], asyncio.Event()
         free.set()
@@ -229,48 +232,45 @@ def test_what_was_costly_is_remembered_and_what_was_cheap_is_asked_again():
             await free.wait()
             return len(asked)
 
-        remembered: Remembered[int] = Remembered()
+        remembered: Remembered[int] = Remembered(clock)
         slow = False
         assert [await remembered.ask(store, "cheap", find) for _ in range(3)] == [1, 2, 3]
         slow = True
         assert [await remembered.ask(store, "costly", find) for _ in range(3)] == [4, 4, 4]
         free.clear()
-        while len(asked) == 4:
-            assert await remembered.ask(store, "costly", find) == 4
-            await asyncio.sleep(0.05)
+        await clock.sleep("2s")  # more than forty times as long as it took
+        assert [await remembered.ask(store, "costly", find) for _ in range(2)] == [4, 4]
+        await clock.sleep("1s")
         assert await remembered.ask(store, "costly", find) == 4, "an older answer, while a new one is looked for"
+        assert len(asked) == 5
         free.set()
-        known = 4
-        for _ in range(1000):
-            known = await remembered.ask(store, "costly", find)
-            if known != 4:
-                break
-            await asyncio.sleep(0.01)
-        assert (known, len(asked)) == (5, 5)
+        await clock.sleep("1s")
+        assert (await remembered.ask(store, "costly", find), len(asked)) == (5, 5)
 
-    asyncio.run(scenario())
+    run(scenario(), clock)
 
 
 @pytest.mark.promise("X24")
-def test_readers_of_what_takes_long_at_first_are_told_so_and_it_is_looked_for_once(monkeypatch):
+def test_readers_of_what_takes_long_at_first_are_told_so_and_it_is_looked_for_once():
     class Store:
         pass
 
+    clock = VirtualClock()
+
     async def scenario():
-        store, asked, free = Store(), [], asyncio.Event()
+        store, asked, began = Store(), [], clock.boot()
 
         async def find():
             asked.append(1)
-            await free.wait()
-            await asyncio.sleep(0.02)
+            await asyncio.sleep(10 * remembering.FIRST_S)
             return "found"
 
-        remembered: Remembered[str] = Remembered()
-        monkeypatch.setattr(remembering, "FIRST_S", 0.05)
+        remembered: Remembered[str] = Remembered(clock)
         assert await asyncio.gather(*(remembered.ask_soon(store, "key", find) for _ in range(3))) == [None] * 3
+        assert clock.boot() - began == pytest.approx(1000 * remembering.FIRST_S, abs=10)
         assert await remembered.ask_soon(store, "key", find) is None
-        free.set()
-        monkeypatch.setattr(remembering, "FIRST_S", 10)
+        assert clock.boot() - began < 1100 * remembering.FIRST_S, "who comes later is told at once"
+        await clock.sleep("20s")
         assert await remembered.ask_soon(store, "key", find) == "found"
         assert await remembered.ask_soon(store, "key", find) == "found"
         assert len(asked) == 1
@@ -281,7 +281,7 @@ def test_readers_of_what_takes_long_at_first_are_told_so_and_it_is_looked_for_on
         with pytest.raises(ValueError, match="no"):
             await remembered.ask_soon(store, "other", fail)
 
-    asyncio.run(scenario())
+    run(scenario(), clock)
 
 
 @pytest.mark.promise("X24")

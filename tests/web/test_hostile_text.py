@@ -12,7 +12,7 @@ import pytest
 from tests.api.conftest import Server
 from tests.cli.terminal import Terminal
 from tests.waiting import eventually
-from tests.web.browsing import Browsing
+from tests.web.browsing import Browsing, settled
 from tests.web.conftest import Visitor
 from tests.web.test_pages import Reader
 
@@ -118,7 +118,7 @@ def test_a_browser_runs_none_of_it_asks_nobody_and_its_pages_keep_their_width(ho
         page.on("dialog", lambda one: browsing.wrong.append(one.message))
         for path in addresses(hostile):
             page.goto(hostile.url + path)
-            page.wait_for_timeout(150)
+            settled(page)
             wide = page.evaluate(WIDE)
             assert wide == [], path
 

@@ -9,6 +9,8 @@ import pytest
 from tests.workflows.mailroom import publish, virtual
 from wakeful import Applied, Prepared, Unknown, Workflow
 from wakeful.domains.workflows.loading import load_file, read_ref
+from wakeful.domains.workflows.tables import WorkflowVerbs
+from wakeful.errors import StoreFull
 from wakeful.testing import WorkflowTest
 
 
@@ -55,6 +57,67 @@ async def test_a_new_version_looks_at_once_at_events_that_the_last_one_left(room
         await scheduler.add_workflow(changed)
         await room.sleep("1s")
         assert (room.ledger, await room.events(scheduler)) == (["a"], {"a": "consumed"})
+
+
+async def add_in_vain(scheduler, workflow, *, stored=False):
+    """Add it while the disk is full; `stored`: the answer alone is lost."""
+    transact = scheduler.transact
+
+    async def fails(work, **options):
+        if stored:
+            await transact(work, **options)
+        raise StoreFull("the disk is full")
+
+    scheduler.transact = fails
+    with pytest.raises(StoreFull):
+        await scheduler.add_workflow(workflow)
+    scheduler.transact = transact
+
+
+@pytest.mark.promise("K1")
+@virtual
+async def test_a_deploy_that_the_store_refused_leaves_the_version_before_at_work(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("10s")
+        changed = room.workflow()
+        changed.version = "not stored"
+        await add_in_vain(scheduler, changed)
+        deployed = (await room.row(scheduler)).version
+        await publish(scheduler, "a")
+        await room.sleep("1m")
+        assert (room.ledger, await room.events(scheduler)) == (["a"], {"a": "consumed"})
+        await scheduler.stop()
+        await scheduler.start()
+        assert (await room.row(scheduler)).version == deployed != "not stored"
+        await scheduler.add_workflow(changed)
+        assert (await room.row(scheduler)).version == "not stored"
+
+
+@pytest.mark.promise("K1")
+@virtual
+async def test_a_first_deploy_that_the_store_refused_leaves_nothing_behind(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await add_in_vain(scheduler, paying("1", [], None))
+        await scheduler.stop()
+        await scheduler.start()
+        assert "payments" not in {row.name for row in await scheduler.read(lambda tx: tx.of(WorkflowVerbs).all())}
+
+
+@pytest.mark.promise("K1")
+@virtual
+async def test_a_deploy_whose_answer_was_lost_is_at_work_all_the_same(room):
+    async with room.open() as scheduler:
+        await scheduler.start()
+        await room.sleep("10s")
+        changed = room.workflow()
+        changed.version = "stored"
+        await add_in_vain(scheduler, changed, stored=True)
+        assert (await room.row(scheduler)).version == "stored"
+        await publish(scheduler, "a")
+        await room.sleep("1m")
+        assert room.ledger == ["a"]
 
 
 def paying(version, asked, answer):

@@ -14,7 +14,7 @@ from wakeful.domains.workflows.files import WorkflowFiles, WorkflowList
 from wakeful.domains.workflows.loading import CannotLoad, FileRef, load_file, read_ref
 from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.wiring import mistakes, warnings
-from wakeful.errors import InvalidJob, InvalidSetting
+from wakeful.errors import InvalidJob, InvalidSetting, StoreFull
 
 __all__ = ["terminal"]
 
@@ -129,6 +129,35 @@ def test_wiring_mistakes_are_found_before_anything_runs():
 
 async def rows(scheduler):
     return {row.name: row for row in await scheduler.read(lambda tx: tx.of(WorkflowVerbs).all())}
+
+
+def test_a_changed_file_that_a_full_disk_kept_from_being_deployed_is_deployed_when_there_is_room(tmp_path):
+    ref = write(tmp_path, "good")
+
+    async def main():
+        scheduler = Scheduler(f"sqlite:///{tmp_path}/w.db")
+        files = WorkflowFiles(scheduler, WorkflowList([ref]))
+        files.load_all()
+        async with scheduler:
+            await scheduler.start()
+            before, transact = (await rows(scheduler))["good"].version, scheduler.transact
+
+            async def full(work, **options):
+                raise StoreFull("the disk is full")
+
+            write(tmp_path, "good", word="two")
+            scheduler.transact = full
+            with pytest.raises(StoreFull):
+                await files.run_once()
+            scheduler.transact = transact
+            found = (await rows(scheduler))["good"]
+            assert (found.version, found.issue) == (before, None), "the file is not broken"
+            await files.run_once()
+            found = (await rows(scheduler))["good"]
+            assert (found.version, found.issue) == (load_file(ref).version, None)
+            assert found.version != before
+
+    asyncio.run(main())
 
 
 def test_a_broken_file_stops_its_workflow_alone_until_it_is_corrected(tmp_path):

@@ -11,6 +11,7 @@ from tests.store.postgres_server import postgres_url
 from tests.store.test_postgres_round_trips import LOOK, transactions
 from wakeful import Prepared, Scheduler, Workflow
 from wakeful.domains.workflows.input_actions import ByHand, publish_by_hand
+from wakeful.domains.workflows.publishing import NewEvent, publish
 from wakeful.domains.workflows.tables import WorkflowVerbs
 
 __all__ = ["transactions"]
@@ -102,3 +103,28 @@ async def test_a_thousand_messages_are_published_with_few_questions(transactions
         assert len(only) <= 10, only
         assert [one.new for one in made].count(False) == 1
         assert made[-1].event_id == made[0].event_id
+
+
+@real
+async def test_runs_that_start_and_end_together_take_no_more_questions_than_a_few(transactions):
+    """As many as a transaction has for one, whatever the number of places: what is due at once is read at once."""
+    places, count, done, over = 30, 90, [], asyncio.Event()
+    workflow = Workflow("flow")
+
+    @workflow.on("events", key=lambda event: event.payload, concurrency=places)
+    async def work(ctx, event):
+        done.append(await ctx.step("note", lambda: event.message_id))
+        if len(done) == count:
+            over.set()
+
+    async with Scheduler(postgres_url()) as scheduler:
+        scheduler.add_workflow(workflow)
+        await scheduler.start()
+        first = len(transactions)
+        messages = [NewEvent("events", f"e{number}", str(number % places)) for number in range(count)]
+        await scheduler.transact(lambda tx, context: publish(tx, context, "flow", messages))
+        await over.wait()
+        later = transactions[first:]
+    assert sorted(done) == sorted(f"e{number}" for number in range(count))
+    most = max(later, key=len)
+    assert len(most) <= 2 * places, [" ".join(statement.split()[:8]) for statement in most]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 import pytest
 
 from tests.workflows.mailroom import virtual
@@ -136,6 +138,38 @@ def test_steps_are_known_by_name_wherever_the_new_code_has_them():
         test.advance("2h")
         assert life.ledger == ["label", "check", "mail", "end"]
         assert test.parked() == []
+
+
+@pytest.mark.promise("X32")
+def test_a_replayed_event_that_waits_for_its_turn_gets_it_when_new_code_gives_the_others_other_keys():
+    done, mended = [], []
+
+    def made(version, field):
+        workflow = Workflow("shop")
+        workflow.version = version
+
+        @workflow.on("orders", key=lambda event: event.payload[field], on_failure="park", retry=[])
+        async def ship(ctx, event):
+            await asyncio.sleep(event.payload.get("s", 0))
+            if event.payload.get("bad") and not mended:
+                raise ValueError("bad")
+            done.append(event.message_id)
+
+        return workflow
+
+    with WorkflowTest(made("1", "customer")) as test:
+        test.publish("orders", {"customer": "b", "order": 1, "bad": True}, message_id="bad")
+        assert [one["message_id"] for one in test.parked()] == ["bad"]
+        test.pause()
+        test.publish("orders", {"customer": "a", "order": 2, "s": 600}, message_id="long")
+        test.publish("orders", {"customer": "b", "order": 3}, message_id="next")
+        test.resume()
+        mended.append(True)
+        test.replay("bad")
+        assert (done, test.parked()) == ([], [])
+        test.redeploy(made("2", "order"))
+        test.advance("1h")
+        assert sorted(done) == ["bad", "long", "next"]
 
 
 def test_a_handler_that_is_removed_leaves_what_it_had_begun_to_a_person():

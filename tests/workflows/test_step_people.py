@@ -88,7 +88,7 @@ async def test_a_parked_event_is_explained_and_the_id_of_its_message_leads_to_it
         await scheduler.transact(lambda tx, context: publish(tx, context, "post", messages))
         await room.sleep("1m")
         events = {one["message_id"]: one["id"] for one in await scheduler.workflows.events("post")}
-        assert "failed (closed on Sundays), and send tries again at " in await said(events["m0"])
+        assert "failed (closed on Sundays), and it is tried again at " in await said(events["m0"])
         assert await said(events["m1"]) == "It waits for an earlier event with the key '\"a\"'."
         await room.sleep("3h")
         parked = await said(events["m0"])

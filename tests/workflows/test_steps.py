@@ -10,6 +10,7 @@ import threading
 import pytest
 
 from wakeful import Applied, ApprovalNeeded, NotApplied, Prepared, StepFailed, TransientError, Unknown, Workflow
+from wakeful.domains.workflows.steps.context import MAX_VALUE
 from wakeful.errors import ScheduleTriggerError
 from wakeful.testing import WorkflowTest
 
@@ -334,6 +335,63 @@ def test_of_several_steps_that_were_cut_off_the_answer_is_about_the_one_that_was
         assert [event["status"] for event in test.events("orders")] == ["consumed"]
 
 
+@pytest.mark.parametrize(("timeout", "why"), [("soon", "Missing number"), (-1, "Negative"), (float("nan"), "nan")])
+def test_a_time_limit_that_is_none_is_refused_with_the_name_of_its_step(timeout, why):
+    workflow, done = Workflow("shop"), []
+
+    @workflow.on("orders", on_failure="park")
+    async def ship(ctx, event):
+        await ctx.step("pay", done.append, 1, timeout=timeout)
+
+    with WorkflowTest(workflow) as test:
+        test.publish("orders")
+        [parked] = test.parked()
+        assert parked["error"].startswith("timeout of the step 'pay': ")
+        assert why in parked["error"]
+        assert done == []
+
+
+def test_a_result_that_is_too_large_is_not_kept_and_a_person_says_what_became_of_the_step():
+    workflow, done = Workflow("shop"), []
+
+    @workflow.on("orders", on_failure="park")
+    async def ship(ctx, event):
+        await ctx.step("page", lambda: done.append("page") or "x" * (MAX_VALUE - 2))
+        await ctx.step("book", lambda: done.append("book") or "x" * (MAX_VALUE - 1))
+
+    with WorkflowTest(workflow) as test:
+        test.publish("orders")
+        [parked] = test.parked()
+        assert "'book' returns has 16,777,217 bytes of JSON, and may have 16,777,216: return a ref" in parked["error"]
+        assert [(step["name"], step["status"]) for step in test.runs()[-1]["steps"]] == [
+            ("page", "done"),
+            ("book", "uncertain"),
+        ]
+        test.settle("happened")
+        assert done == ["page", "book"]
+        assert [event["status"] for event in test.events("orders")] == ["consumed"]
+
+
+def test_the_question_whether_a_step_happened_is_one_sentence_without_another_inside():
+    """Beside it are the commands that settle it; whoever reads of the event alone has the command with it."""
+
+    paid = []
+    workflow = Workflow("shop")
+
+    @workflow.on("orders")
+    async def ship(ctx, event):
+        await ctx.step("pay", paid.append, event.payload)
+
+    with WorkflowTest(workflow) as test:
+        test.crash_in("pay", after_commit=False)
+        test.publish("orders")
+        test.advance("1m")
+        words = "It is not known whether the step 'pay' happened (Crash)."
+        assert test.workflow()["issue"]["message"] == f"{words} Look, and settle it."
+        [event] = test.events("orders")
+        assert event["error"].startswith(f"{words} Settle it: wakeful workflow settle shop run_")
+
+
 def test_a_name_is_used_once_in_a_run():
     workflow = Workflow("shop")
     done = []
@@ -364,10 +422,11 @@ def test_a_step_asks_before_it_is_done_and_the_answer_is_about_that_step_alone()
         await ctx.step("thank", paid.append, "thanks", approve=amount > 50)
 
     with WorkflowTest(workflow) as test:
-        test.publish("bills", message_id="a")
+        test.publish("bills", {"to": "Ada"}, message_id="a")
         assert paid == []
         issue = test.workflow()["issue"]
         assert (issue["kind"], issue["message"]) == ("approval", "Waiting for your approval: Pay 100?")
+        assert (issue["change"]["data"]["payload"], list(issue["change"]["reserve"])) == ({"to": "Ada"}, ["bills"])
         amounts["a"] = 200
         test.approve()
         assert test.workflow()["issue"]["message"].endswith("Pay 200?"), "another amount is another question"

@@ -9,7 +9,7 @@ import threading
 
 import pytest
 
-from tests.service.real_time import make, real
+from tests.service.real_time import TO_BEGIN_S, make, real
 from tests.waiting import eventually
 from tests.workflows.mailroom import publish as publish_mail
 from tests.workflows.mailroom import virtual
@@ -124,7 +124,7 @@ async def row(scheduler):
 async def test_nothing_is_reconciled_before_the_thread_of_a_mutation_has_ended(tmp_path, way, ends):
     bank = Bank()
     async with make(tmp_path) as scheduler:
-        scheduler.add_workflow(bank.workflow(way, 0.5 if ends == "timeout" else 60))
+        scheduler.add_workflow(bank.workflow(way, TO_BEGIN_S if ends == "timeout" else 60))
         await scheduler.start()
         run = await begun(scheduler, bank)
         if ends == "cancel":
@@ -146,7 +146,7 @@ async def test_nothing_of_a_workflow_starts_while_a_thread_of_its_last_run_works
     gate, calls = threading.Event(), []
     workflow = Workflow("bank")
 
-    @workflow.producer(Interval("1h"), timeout=0.5)
+    @workflow.producer(Interval("1h"), timeout=TO_BEGIN_S)
     def poll(ctx, state):
         calls.append(ctx.run_id)
         gate.wait(PATIENCE_S)
@@ -176,7 +176,7 @@ async def test_nothing_of_a_workflow_starts_while_a_thread_of_its_last_run_works
 async def test_a_person_cannot_say_that_a_change_did_not_happen_while_its_thread_works(tmp_path):
     bank = Bank()
     async with make(tmp_path) as scheduler:
-        scheduler.add_workflow(bank.workflow("to_thread", 0.5, reconciles=False))
+        scheduler.add_workflow(bank.workflow("to_thread", TO_BEGIN_S, reconciles=False))
         await scheduler.start()
         run = ids.run_text((await begun(scheduler, bank)).id)
         await until(functools.partial(row, scheduler), lambda found: found.issue == "reconciliation")
@@ -303,7 +303,7 @@ async def test_other_nodes_wait_for_a_thread_of_a_living_node_and_not_for_one_of
 async def test_a_thread_that_does_not_come_back_is_not_waited_for_at_the_end_and_is_over_after_a_restart(tmp_path):
     bank = Bank()
     async with make(tmp_path) as scheduler:
-        scheduler.add_workflow(bank.workflow("to_thread", 0.5))
+        scheduler.add_workflow(bank.workflow("to_thread", TO_BEGIN_S))
         await scheduler.start()
         run = await begun(scheduler, bank)
         await until(functools.partial(row, scheduler), lambda found: found.working_run is not None)
@@ -311,7 +311,7 @@ async def test_a_thread_that_does_not_come_back_is_not_waited_for_at_the_end_and
     bank.gate.set()
     await asyncio.to_thread(eventually, lambda: is_left(run.id), lambda found: not found)
     async with make(tmp_path) as scheduler:
-        scheduler.add_workflow(bank.workflow("to_thread", 0.5))
+        scheduler.add_workflow(bank.workflow("to_thread", TO_BEGIN_S))
         await scheduler.start()
         await until(functools.partial(row, scheduler), lambda found: found.issue is None)
         assert (bank.asked, bank.paid) == ([["1"]], ["1"])

@@ -198,6 +198,9 @@ def _unknown(where: Where) -> str:
     above, key = where[:-1], str(where[-1])
     known = sorted(_keys_at(above))
     place = f" in {'.'.join(map(str, above))}" if above else ""
+    for end in range(len(above) - 1, 0, -1):
+        if key in _keys_at(above[:end]):
+            return f"There is no key {key!r}{place}. It is a key of {'.'.join(map(str, above[:end]))}: write it there."
     hint = did_you_mean(key, known, f"Known here: {', '.join(known)}.")
     return f"There is no key {key!r}{place}.{hint}"
 

@@ -78,6 +78,9 @@ def declare(domain: Domain) -> Domain:
     explanations.STORIES.update(domain.stories)
     explanations.STANDINGS.update(domain.standings)
     explanations.STARTED_WHEN.update(domain.started_when)
+    explanations.PASSING.update(domain.passing)
+    ends = {kind.name: kind.ends_itself for kind in domain.kinds if kind.ends_itself is not None}
+    explanations.SETTLED_BY.update(ends)
     explanations.PHASES.update(domain.run_phases)
     explanations.STEPS.update(domain.run_steps)
     explanations.WATCHED.update(domain.watched)

@@ -12,7 +12,7 @@ from wakeful.foresight.history import NONE, UNKNOWN_MS, Histories
 from wakeful.foresight.snapshot import read_histories
 from wakeful.kernel.domain import Spending, load
 from wakeful.kernel.rules.policy import trigger_of, trigger_text
-from wakeful.triggers import Interval, Once, Trigger
+from wakeful.triggers import Interval, Once, TimedTrigger, Trigger
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
@@ -125,4 +125,5 @@ def _times(trigger: Trigger, now: int) -> float:
         return DAYS * DAY_MS / (trigger.interval_ms + UNKNOWN_MS)
     if not trigger.timed or trigger.reports:
         return 0.0
-    return float(trigger.count_slots(now, ends))
+    times = float(trigger.count_slots(now, ends))
+    return times if not isinstance(trigger, TimedTrigger) or trigger.max_runs is None else min(times, trigger.max_runs)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
@@ -146,8 +147,7 @@ class Forecast(NamedTuple):
 def forecast(tx: Transaction, zone: str, for_ms: int = MONTH_MS, *, only: str | None = None) -> Forecast:
     """What is expected from now on, of all jobs or of one; NotFound where there is none of that name."""
     begins, ends = tx.now, tx.now + for_ms
-    spenders = read_spenders(tx)
-    jobs = [_with_hours(placed, spenders.times) for placed in tx.slots.jobs()]
+    jobs, spenders = tx.slots.jobs(), read_spenders(tx)
     if only is not None and all(placed.name != only for placed in jobs):
         raise NotFound(f"There is no job named {only!r:.80}: wakeful list shows which there are.")
     histories = read_histories(tx, jobs, spenders.owners, costs_of=_asked(jobs))
@@ -158,11 +158,6 @@ def forecast(tx: Transaction, zone: str, for_ms: int = MONTH_MS, *, only: str | 
         agents = {job.agent for job in found}
         reached = [one for one in reached if one.agent in agents]
     return Forecast(begins, ends, bounds, zone, found, reached)
-
-
-def _with_hours(placed: Placed, times: Mapping[int, str]) -> Placed:
-    """The job with the hours that its payload has, as if they were its trigger's."""
-    return placed._replace(trigger=times[placed.id]) if placed.id in times else placed
 
 
 def _asked(jobs: Sequence[Placed]) -> set[int]:
@@ -197,6 +192,8 @@ def foreseen(
         trigger = _trigger(placed.trigger)
         took = histories.by_job.get(placed.id, NONE).expected_ms
         own[placed.name] = runs_by_day(placed, trigger, edges, took)
+        if placed.id in spenders.times:
+            own[placed.name] = _within_hours(placed, spenders.times[placed.id], edges, took)
         if isinstance(trigger, After) and placed.state.enabled and not placed.state.paused:
             leading[placed.name] = (trigger.job, trigger.on)
     for target, sources in _started_by(leading, spenders.leads_to, by_name).items():
@@ -235,6 +232,24 @@ def runs_by_day(placed: Placed, trigger: Trigger | None, bounds: tuple[int, ...]
         return none
     counts = _rounds(trigger, bounds, took_ms) if isinstance(trigger, Interval) else _counts(placed.trigger, bounds)
     return counts if trigger.max_runs is None else _at_most(counts, trigger.max_runs - state.slot_runs)
+
+
+def _within_hours(placed: Placed, times: str, bounds: tuple[int, ...], took_ms: int) -> list[float]:
+    """Of a job with hours in its payload: its times within them, and one that waits for each opening.
+
+    `times`: its trigger with those hours.
+    """
+    own, gated = _trigger(placed.trigger), _trigger(times)
+    counts = list(runs_by_day(placed._replace(trigger=times), gated, bounds, took_ms))
+    if not any(counts) or not isinstance(own, TimedTrigger) or not isinstance(gated, TimedTrigger):
+        return counts
+    hours, moment = gated.active_hours, bounds[0]
+    while hours is not None and (opening := hours.opens(closed := hours.closes(moment))) < bounds[-1]:
+        first, at_opening = own.next_slot(closed - 1), own.next_slot(opening - 1)
+        if opening > bounds[0] and first is not None and first < opening != at_opening:
+            counts[bisect_right(bounds, opening) - 1] += 1
+        moment = opening
+    return counts
 
 
 def _rounds(trigger: Interval, bounds: tuple[int, ...], took_ms: int) -> list[float]:

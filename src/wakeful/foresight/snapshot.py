@@ -39,6 +39,7 @@ class Snapshot(NamedTuple):
     labels: frozenset[str] = frozenset()  # of the nodes that are alive
     queues: Mapping[str, int] = {}  # items that wait, by whose they are
     queue_of: Mapping[int, str] = {}  # by the id of a job whose runs take items
+    limits: Mapping[int, int] = {}  # by the id of a job, after how many milliseconds its runs end themselves
 
 
 class Spenders(NamedTuple):
@@ -49,6 +50,7 @@ class Spenders(NamedTuple):
     budgets: Sequence[Budget] = ()
     queues: Mapping[str, int] = {}  # items that wait, by whose they are
     queue_of: Mapping[int, str] = {}  # by the id of a job whose runs take items
+    limits: Mapping[int, int] = {}  # by the id of a job, after how many milliseconds its runs end themselves
     times: Mapping[int, str] = {}  # by the id of a job with hours of its own, its trigger with them
 
 
@@ -72,6 +74,7 @@ def take_snapshot(tx: Transaction) -> Snapshot:
         frozenset(labels),
         spenders.queues,
         spenders.queue_of,
+        spenders.limits,
     )
 
 
@@ -92,7 +95,7 @@ def _rows(tx: Transaction, table: Table) -> Sequence[Row]:
 def read_spenders(tx: Transaction) -> Spenders:
     """What domains say about budgets."""
     owners, leads_to, budgets = dict[int, str](), dict[str, str](), list[Budget]()
-    queues, queue_of, times = dict[str, int](), dict[int, str](), dict[int, str]()
+    queues, queue_of, limits, times = dict[str, int](), dict[int, str](), dict[int, int](), dict[int, str]()
     for spending in (load(domain.spending)(tx) for domain in domains() if domain.spending is not None):
         for job in tx.jobs.of_kinds(spending.kinds):
             if (owner := spending.owner_of(job.name, job.payload)) is not None:
@@ -101,11 +104,13 @@ def read_spenders(tx: Transaction) -> Spenders:
                 leads_to[job.name] = target
             if (queue := spending.queue_of(job.payload)) is not None:
                 queue_of[job.id] = queue
+            if (limit := spending.limit_of(job.payload)) is not None:
+                limits[job.id] = limit
             if (timed := spending.times_of(job.trigger, job.payload)) != job.trigger:
                 times[job.id] = timed
         budgets += spending.budgets
         queues |= spending.queues
-    return Spenders(owners, leads_to, budgets, queues, queue_of, times)
+    return Spenders(owners, leads_to, budgets, queues, queue_of, limits, times)
 
 
 def read_histories(

@@ -56,7 +56,7 @@ class World(Scheduler):
         self._question = question
         self._history_of = snapshot.histories.of
         self._owners = snapshot.owners
-        self._queue_of, self._queues = snapshot.queue_of, dict(snapshot.queues)
+        self._queue_of, self._queues, self._limits = snapshot.queue_of, dict(snapshot.queues), snapshot.limits
         self.over: tuple[str, ...] = ()  # jobs of a file whose times are over when the simulation begins
         super().__init__(
             "sqlite://",
@@ -87,7 +87,10 @@ class World(Scheduler):
         history = self.history_of(job_id)
         busy = self._take_item(job_id, run)
         took = self._question.assume.get(run.job, history.expected_ms)
-        await clocks.sleep(max(0, took - self._spent(run._row)) / 1000)  # noqa: SLF001
+        limit = self._limits.get(job_id, took)
+        await clocks.sleep(max(0, min(took, limit) - self._spent(run._row)) / 1000)  # noqa: SLF001
+        if took > limit:
+            raise Failed("it ran to the limit of its call", Output(None), "timeout")
         if not busy:
             raise Noop("nothing waits")
         output = Output(None, usage=history.usage(busy))
@@ -131,7 +134,7 @@ class World(Scheduler):
         if prepare is not None:
             self.over = tuple(await prepare(self) or ())
             spenders = await self._store.read(read_spenders)
-            self._owners, self._queue_of = spenders.owners, spenders.queue_of
+            self._owners, self._queue_of, self._limits = spenders.owners, spenders.queue_of, spenders.limits
         await self._store.write(_switch_off_reported)
         if not moved:
             await self._adopt()

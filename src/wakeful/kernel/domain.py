@@ -18,7 +18,7 @@ from wakeful.kernel.kinds import Kind
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
-    from wakeful.kernel.model.explanations import Phases, Standing, Steps, Story, Watched
+    from wakeful.kernel.model.explanations import Passing, Phases, Standing, Steps, Story, Watched
     from wakeful.store.interface import Transaction
 
 
@@ -82,6 +82,7 @@ class Spending(NamedTuple):
     budgets: Sequence[Budget]
     queue_of: Callable[[str], str | None] = lambda _: None  # whose items a run takes, by payload; without one it ends
     queues: Mapping[str, int] = {}  # how many items wait there
+    limit_of: Callable[[str], int | None] = lambda _: None  # after how many milliseconds a run ends itself, by payload
     times_of: Callable[[str, str], str] = lambda trigger, _: trigger  # a trigger as stored, with hours from the payload
 
 
@@ -177,6 +178,9 @@ class Domain(NamedTuple):
     """By kind: what `explain` adds about its jobs and runs, as sentences."""
     standings: Mapping[str, Standing] = MappingProxyType({})
     """By kind: the sentence for `explain` that says why a job does not start now, whatever its time is; or None."""
+
+    passing: Mapping[str, Passing] = MappingProxyType({})
+    """By kind: until when the times of these jobs are passed over as things stand, and why, by job."""
 
     started_when: Mapping[str, str] = MappingProxyType({})
     """By kind: when it starts those of its jobs that have no times, to follow "runs"."""

@@ -47,4 +47,5 @@ class AccessApi(Core):
         """
         from wakeful.kernel.actions import tokens
 
-        await self._store.write(lambda tx: tokens.revoke(tx, name))
+        origin = self._origin()
+        await self._store.write(lambda tx: tokens.revoke(tx, name, origin))

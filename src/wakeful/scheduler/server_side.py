@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from wakeful import ids
 from wakeful.kernel.actions import run_tokens, sign_in, tokens
 from wakeful.kernel.actions.authorization import Rights
-from wakeful.kernel.actions.recording import acknowledge, keep, origin_of
+from wakeful.kernel.actions.recording import acknowledge, note_other, origin_of
 from wakeful.kernel.cluster.nodes import Node, Seen, drain_node
 from wakeful.kernel.views.statistics import Figures, figures
 from wakeful.scheduler.callbacks import Callbacks
 from wakeful.scheduler.measuring import Measuring
 from wakeful.scheduler.requests import Requests
-from wakeful.store.actions import SubjectChange
 from wakeful.store.records import PageSession, TokenRow
 
 if TYPE_CHECKING:
@@ -114,10 +113,14 @@ class ServerSide(Requests, Callbacks):
         def work(tx: Transaction, context: Context) -> Node:
             node = drain_node(tx, name, seen, drain=drain)
             what, number = "drain" if drain else "undrain", ids.number_of("node", node.id) or 0
-            keep(tx, origin_of(context, rights), what, [SubjectChange(number, node.name, (), (), ())])
+            note_other(tx, origin_of(context, rights), what, number, node.name)
             return node
 
         return await self._ask(work)
+
+    async def revoke_token(self, name: str, rights: Rights) -> None:
+        """Revoke a token; who did is on record."""
+        await self._ask(lambda tx, context: tokens.revoke(tx, name, origin_of(context, rights)))
 
     # -- events -------------------------------------------------------------------------------------------------------
 

@@ -78,6 +78,30 @@ RETURNING stream, id, seq, CASE WHEN %s::text IS NOT NULL THEN pg_notify(%s::tex
 CHANNEL = "wakeful"
 
 
+class _Write:
+    """Rows of one table that are to be inserted, or (`on_conflict` None) updated by their first column."""
+
+    def __init__(self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str | None) -> None:
+        self.table = table
+        self.columns = tuple(columns)
+        self.rows = list(rows)
+        self.on_conflict = on_conflict
+        self._keys: set[Any] | None = None
+
+    def took_in(self, later: _Write) -> bool:
+        """Whether the rows of the later one are now written with these, as if one after the other."""
+        if (later.columns, later.on_conflict) != (self.columns, self.on_conflict) or self.on_conflict:
+            return False
+        if self.on_conflict is None:  # of two updates of one row, one statement would make either
+            self._keys = self._keys if self._keys is not None else {row[0] for row in self.rows}
+            keys = {row[0] for row in later.rows}
+            if not self._keys.isdisjoint(keys):
+                return False
+            self._keys |= keys
+        self.rows += later.rows
+        return True
+
+
 class PostgresSession:
     """Statements on a connection whose transaction the caller begins and ends."""
 
@@ -110,8 +134,7 @@ class PostgresSession:
         self.serialized: set[str] = set()
         self.announced = False
         self.notice: str | None = None  # to be sent to other processes, with the events or alone
-        self._put_off: dict[str, tuple[str, list[str | None]]] = {}  # what is to be written, by table
-        self._many = False  # whether that is more than a row of each
+        self._put_off: dict[str, _Write] = {}  # what is to be written, by table
 
     def execute(self, sql: str, params: Row = ()) -> int:
         return self._run(translated(sql), params).rowcount
@@ -126,54 +149,57 @@ class PostgresSession:
         if not rows:
             return 0
         self._note_alarms(table, columns, rows)
-        sql, params = self._insert(table, columns, rows, on_conflict)
         if table in self._put_off:
             self.finish()
-        return self._together(sql, params).rowcount
+        return self._together(*self._statement(_Write(table, columns, rows, on_conflict))).rowcount
 
     def insert_soon(self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = "") -> None:
         if rows:
             self._note_alarms(table, columns, rows)
-            self._write_soon(table, *self._insert(table, columns, rows, on_conflict))
-            self._many = self._many or len(rows) > 1
+            self._write_soon(_Write(table, columns, rows, on_conflict))
 
     def update_many(self, table: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
         if rows:
             self._note_alarms(table, columns, rows)
-            head, casts = tuple(columns), self._casts(table, columns)
-            if len(rows) == 1:
-                key, *others = _texts(rows[0])
-                self._write_soon(table, _update_one_sql(table, head, casts), [*others, key])
-            else:
-                self._write_soon(table, _update_sql(table, head, casts), _arrays(rows))
-                self._many = True
+            self._write_soon(_Write(table, columns, rows, None))
 
     def finish(self) -> None:
         """Write what was put off."""
         if self._put_off:
-            _, (sql, params) = self._put_off.popitem()
-            self._many = False
-            self._together(sql, params)
+            _, last = self._put_off.popitem()
+            self._together(*self._statement(last))
 
-    def _insert(
-        self, table: str, columns: Sequence[str], rows: Sequence[Row], on_conflict: str = ""
-    ) -> tuple[str, list[str | None]]:
-        head, casts = tuple(columns), self._casts(table, columns)
-        if len(rows) == 1:
-            return _insert_one_sql(table, head, casts, on_conflict), _texts(rows[0])
-        return _insert_sql(table, head, casts, on_conflict), _arrays(rows)
+    def _statement(self, write: _Write) -> tuple[str, list[str | None]]:
+        table, head, casts = write.table, write.columns, self._casts(write.table, write.columns)
+        alone = len(write.rows) == 1
+        if write.on_conflict is None:
+            if not alone:
+                return _update_sql(table, head, casts), _arrays(write.rows)
+            key, *others = _texts(write.rows[0])
+            return _update_one_sql(table, head, casts), [*others, key]
+        if alone:
+            return _insert_one_sql(table, head, casts, write.on_conflict), _texts(write.rows[0])
+        return _insert_sql(table, head, casts, write.on_conflict), _arrays(write.rows)
 
-    def _write_soon(self, table: str, sql: str, params: list[str | None]) -> None:
-        # Parts of one statement do not see each other's writes: of two to one table, the first must be done before.
-        if table in self._put_off:
+    def _write_soon(self, write: _Write) -> None:
+        # Parts of one statement do not see each other's writes: of two to one table, the first must be done before, or
+        # both are one.
+        earlier = self._put_off.get(write.table)
+        if earlier is not None and earlier.took_in(write):
+            return
+        if earlier is not None:
             self.finish()
-        self._put_off[table] = (sql, params)
+        self._put_off[write.table] = write
+
+    def _take_put_off(self) -> list[tuple[str, list[str | None]]]:
+        """What was put off, as statements; the caller writes it."""
+        earlier, self._put_off = list(self._put_off.values()), {}
+        return [self._statement(write) for write in earlier]
 
     def _together(self, sql: str, params: list[str | None]) -> psycopg.Cursor[Any]:
         """Run one statement, and what was put off as a part of it."""
         if self._put_off:
-            earlier, self._put_off = list(self._put_off.values()), {}
-            self._many = False
+            earlier = self._take_put_off()
             parts = ", ".join(f"part_{number} AS ({part})" for number, (part, _) in enumerate(earlier))
             sql, params = f"WITH {parts} {sql}", [*chain.from_iterable(given for _, given in earlier), *params]
         return self._connection.execute(sql, params)
@@ -218,9 +244,9 @@ class PostgresSession:
             sql, params = _APPEND_TO_ONE, (*lock, stream, count, at, body, *notice)
         else:
             sql, params = _APPEND_EVENTS, (*lock, *_arrays(groups), at, *notice)
-        if self._many:  # many rows cost more to be read once again than one more statement
-            self.finish()
-        earlier, self._put_off = list(self._put_off.values()), {}
+        if any(len(write.rows) > 1 for write in self._put_off.values()):
+            self.finish()  # many rows cost more to be read once again than one more statement
+        earlier = self._take_put_off()
         sql = _after(sql, tuple(part for part, _ in earlier))
         rows = self._connection.execute(sql, [*chain.from_iterable(given for _, given in earlier), *params]).fetchall()
         self.serialized.add("events")

@@ -129,6 +129,7 @@ class RunDetails(NamedTuple):
     log_file: str | None = None
     usage: str | None = None
     approval: str | None = None
+    messages: str | None = None  # what is sent once the run, which waits, has ended well
 
 
 class Given(NamedTuple):

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.store.listing import shown
+from wakeful.store.open_runs import OpenRuns
 from wakeful.store.records import DETAIL_COLUMNS, RUN_COLUMNS, Finish, Given, RunDetails, RunRow
-from wakeful.store.rows import Rows, Verbs, where
+from wakeful.store.rows import where
 
 if TYPE_CHECKING:
     from wakeful.store.owners import Owned
@@ -67,15 +68,13 @@ class Used(NamedTuple):
     usage: str | None
 
 
-class Runs(Verbs):
+class Runs(OpenRuns):
     """Verbs on runs; each call is part of the transaction it was made in."""
-
-    _runs = Rows("runs", RunRow)
-    _details = Rows("run_details", RunDetails)
 
     def add(self, runs: Sequence[RunRow]) -> None:
         """Insert runs. A slot, an attempt or a retry that was already made is refused by the schema itself."""
         if runs:
+            self._ahead.clear()
             self._session.insert_soon("runs", RUN_COLUMNS, runs)
 
     def activate(self, runs: Sequence[RunRow]) -> None:
@@ -86,6 +85,7 @@ class Runs(Verbs):
     def finish(self, ends: Sequence[Finish]) -> None:
         """Write the end of runs; the caller has checked in this transaction that they are still its own."""
         if ends:
+            self._ahead.clear()
             self._session.update_many("runs", _FINISH, ends)
 
     def detail(self, details: Sequence[RunDetails]) -> None:
@@ -129,41 +129,6 @@ class Runs(Verbs):
         details = self.details(run_id)
         return Given(details.payload, details.approval) if details is not None else Given()
 
-    def details_of(self, run_ids: Sequence[int]) -> dict[int, RunDetails]:
-        return {details.run_id: details for details in self._details.among("run_id", run_ids)}
-
-    def open(self, job_id: int) -> list[RunRow]:
-        """The job's runs that are not done, oldest first."""
-        return self._runs.all("WHERE job_id = ? AND finished_at IS NULL ORDER BY id", job_id)
-
-    def open_and_first(self, job_id: int) -> tuple[list[RunRow], dict[int, Given]]:
-        """The same, and what was given to the one that has been queued for longest."""
-        sql = (
-            f"SELECT {self._runs.of('r')}, first.id, d.payload, d.approval FROM runs r "
-            "LEFT JOIN (SELECT id FROM runs WHERE job_id = ? AND finished_at IS NULL AND status = 'queued' "
-            "ORDER BY due_at, id LIMIT 1) first ON first.id = r.id LEFT JOIN run_details d ON d.run_id = first.id "
-            "WHERE r.job_id = ? AND r.finished_at IS NULL ORDER BY r.id"
-        )
-        rows = self._session.rows(sql, (job_id, job_id))
-        first = {int(row[-3]): Given(row[-2], row[-1]) for row in rows if row[-3] is not None}
-        return [RunRow._make(row[:-3]) for row in rows], first
-
-    def all_open(self) -> list[RunRow]:
-        """Every run that is not done, oldest first; the cost depends on the open runs, not on all stored ones."""
-        # Without the + the planner walks the whole table in the order of ids rather than the index of open runs.
-        return self._runs.all("WHERE finished_at IS NULL ORDER BY id + 0")
-
-    def of_nodes(self, node_ids: Sequence[int]) -> list[RunRow]:
-        """The active runs those nodes hold, oldest first."""
-        return [run for run in self.all_open() if run.status == "active" and run.node in node_ids]
-
-    def orphans(self) -> list[RunRow]:
-        """The active runs whose node has left, or was declared dead, and that were not taken over."""
-        nodes = {run.node for run in self.all_open() if run.status == "active" and run.node is not None}
-        rows = self._session.select_in(("id", "stopped_at"), "nodes", "id", sorted(nodes))
-        gone = nodes - {row[0] for row in rows if row[1] is None}
-        return self.of_nodes(sorted(gone)) if gone else []
-
     def adopt(self, run_ids: Sequence[int], node_id: int) -> None:
         """They are that node's from now on."""
         self._session.update_many("runs", ("id", "node"), [(run_id, node_id) for run_id in run_ids])
@@ -189,6 +154,7 @@ class Runs(Verbs):
 
     def reschedule(self, run_id: int, due_at: int, reason: str | None = None) -> None:
         """A run that waits is due at another time, and perhaps for another reason."""
+        self._ahead.clear()
         sql = "UPDATE runs SET due_at = ?, reason = coalesce(?, reason) WHERE id = ? AND status = 'queued'"
         self._session.execute(sql, (due_at, reason, run_id))
 

@@ -27,7 +27,7 @@ from wakeful.kernel.kinds import Kind
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
     from wakeful.kernel.hooks import Draft, Showing
-    from wakeful.kernel.model.explanations import Subject
+    from wakeful.kernel.model.explanations import PassedOver, Subject
     from wakeful.kernel.rules.outcome import Result
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
@@ -100,7 +100,7 @@ def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: 
     settle(tx, run, result)
     end_run(tx, context, job, run, result)
     send_reply(tx, context, job, run, result)
-    end_item(tx, job, run, result)
+    end_item(tx, context, job, run, result)
 
 
 def _stored(tx: Transaction, context: Context, jobs: Sequence[JobDef]) -> None:
@@ -212,6 +212,12 @@ def _story(subject: Subject) -> list[str]:
     return story(subject)
 
 
+def _passing(tx: Transaction, jobs: Sequence[JobDef]) -> Mapping[int, PassedOver]:
+    from wakeful.domains.agents.budgets.spending import passed_over
+
+    return passed_over(tx, jobs)
+
+
 domain = Domain(
     AGENT,
     kinds=(
@@ -256,7 +262,10 @@ domain = Domain(
     joined=_joined,
     shown=_shown,
     swept=_sweep,
-    alerts={"rate_limited": "an account has been at its rate limit for 6 hours"},
+    alerts={
+        "rate_limited": "an account has been at its rate limit for 6 hours",
+        "work_failed": "a work item of an agent failed too often and was set aside",
+    },
     skip_reasons={
         "rate_limited": "its account was at its rate limit",
         "over_budget": "a budget was used up",
@@ -270,6 +279,7 @@ domain = Domain(
         "hook": "an event or a webhook woke it",
     },
     stories={AGENT: _story},
+    passing={AGENT: _passing},
     parts={"agents": "wakeful.domains.agents.registry:AgentRegistry"},
     section="agents",
     settings="wakeful.domains.agents.configuration:AgentsSection",

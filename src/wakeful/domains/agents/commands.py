@@ -220,20 +220,18 @@ def wake(
     else:
         joined = ", with an earlier request" if asked["coalesced"] else ""
         say(f"{name} is woken ({asked['reason']}){joined}: {asked['run']}")
-    _say_waiting(asked, wait=wait)
-    if ended is not None and ended["outcome"] not in ("success", "noop"):
-        raise typer.Exit(1)
+    _say_waiting(asked)
+    if wait and (ended is None or ended["outcome"] not in ("success", "noop")):
+        raise typer.Exit(ScheduleTriggerError.exit_code if ended is None else 1)  # without an end there is no reply
 
 
-def _say_waiting(asked: dict[str, Any], *, wait: bool) -> None:
+def _say_waiting(asked: dict[str, Any]) -> None:
     """Say that the agent is not woken soon, also to a caller that waits for it."""
     if asked["waits_for"] is None:
         return
     name = asked["agent"]
     until = f" until {spoken(_ms(asked['waits_until']))}" if asked["waits_until"] is not None else ""
     say_note(f"{name} waits{until} ({asked['waits_for']}): wakeful explain {name}.wake says why.")
-    if wait:
-        raise typer.Exit(ScheduleTriggerError.exit_code)
 
 
 def _say_ended(name: str, ended: dict[str, Any]) -> None:

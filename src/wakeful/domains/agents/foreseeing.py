@@ -10,6 +10,7 @@ from wakeful.domains.agents.budgets.spending import ASKING, limits_of, reserve, 
 from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.hours import within_hours
 from wakeful.domains.agents.naming import AGENT, agent_of, wake_job
+from wakeful.domains.agents.runners.spec import DEFAULT_TIMEOUT_MS
 from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.agents.wakes import add_event, end_run, take_wake, wake_unless_disabled
 from wakeful.kernel.domain import Budget, Spending
@@ -60,7 +61,7 @@ def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: 
 def spending(tx: Transaction | None) -> Spending:
     """Whose runs count toward which budget, and what each has used today."""
     if tx is None:
-        return Spending((AGENT,), owner_of, leads_to, (), queue_of, {}, times_of)
+        return Spending((AGENT,), owner_of, leads_to, (), queue_of, {}, limit_of, times_of)
     limits = limits_of(tx)
     wakes = [job for job in tx.jobs.of_kinds([AGENT]) if job.name == wake_job(agent_of(job.name))]
     together, each = spent_today(tx, [agent_of(job.name) for job in wakes])
@@ -70,7 +71,7 @@ def spending(tx: Transaction | None) -> Spending:
         caps = caps_of(own_budget(json.loads(job.payload).get("budget"), limits))
         budgets.append(_budget(agent, limits.zone, caps, each[agent]))
     waiting = tx.of(AgentTables).ready_counts([agent_of(job.name) for job in wakes])
-    return Spending((AGENT,), owner_of, leads_to, budgets, queue_of, waiting, times_of)
+    return Spending((AGENT,), owner_of, leads_to, budgets, queue_of, waiting, limit_of, times_of)
 
 
 def owner_of(name: str, payload: str) -> str | None:
@@ -82,6 +83,12 @@ def queue_of(payload: str) -> str | None:
     """The agent whose items a run of the job takes; None where it works on none."""
     given = json.loads(payload)
     return given["agent"] if given.get("work") and given["does"] != "wake" else None
+
+
+def limit_of(payload: str) -> int | None:
+    """The limit of a call of the agent, which ends it before the time limit of the job does."""
+    given = json.loads(payload)
+    return given["runner"].get("timeout") or DEFAULT_TIMEOUT_MS if given.get("runner") else None
 
 
 def times_of(trigger: str, payload: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful import ids
+from wakeful.counting import counted
 from wakeful.domains.agents.belongings.tables import Belongings
 from wakeful.domains.agents.naming import source_key, wake_job
 from wakeful.domains.agents.senders.trusting import OWN
@@ -19,6 +20,7 @@ from wakeful.domains.agents.tables import AgentTables, WorkItem
 from wakeful.domains.agents.wakes import find_agent
 from wakeful.errors import InvalidJob, ScheduleTriggerError, WorkNotFound
 from wakeful.kernel.engine.admission import SUSPECT_AFTER
+from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.rules.outcome import FAILURES, clean
 from wakeful.store.records import RunDetails
 from wakeful.triggers.moments import iso
@@ -34,6 +36,7 @@ NOT_TRIED = ("InvalidJob", "AgentNotStarted", "StoreFull", "StoreLocked", "Store
 """Errors that say nothing about an item: its agent could not be called at all, or the store was in trouble."""
 STATUSES = ("ready", "claimed", "done", "failed")
 LONGEST_TITLE, LONGEST_BODY = 1_000, 100_000
+ALERT, SHOWN_TITLE = "work_failed", 80
 
 
 class NewItem(NamedTuple):
@@ -87,14 +90,35 @@ def known_item(item: WorkItem) -> dict[str, Any]:
     return {**known, "source": item.source, **({OWN: True} if is_own else {})}
 
 
-def end_item(tx: Transaction, job: JobDef, run: RunRow, result: Result) -> None:
+def end_item(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
     """What the end of a run means for its item."""
     tables = tx.of(AgentTables)
     item = tables.item_of(run.id)
     if item is not None:
         is_blamed = result.blamed and tx.jobs.states([job.id])[job.id].crashes >= SUSPECT_AFTER
         is_tried = result.error_type not in NOT_TRIED
-        tables.save_item(after(item, result.outcome, result.error, is_blamed=is_blamed, is_tried=is_tried))
+        item = after(item, result.outcome, result.error, is_blamed=is_blamed, is_tried=is_tried)
+        tables.save_item(item)
+        if item.status == "failed":
+            _alert(tx, context, job, item)
+
+
+def _alert(tx: Transaction, context: Context, job: JobDef, item: WorkItem) -> None:
+    """One incident for each agent, however many of its items are set aside."""
+    ref = item_text(item.id)
+    title = item.title if len(item.title) <= SHOWN_TITLE else f"{item.title[: SHOWN_TITLE - 1]}…"
+    tries = counted(item.attempts, "attempt")
+    message = (
+        f"{item.agent} set {ref} ({title}) aside after {tries}: {(item.last_error or 'failed').rstrip('.')}. "
+        f"To try it again: wakeful work retry {ref}"
+    )
+    open_alert(tx, context, ALERT, item.agent, message, job_id=job.id)
+
+
+def _close_alert(tx: Transaction, context: Context, agent: str) -> None:
+    """The incident is over once none of the agent's items is set aside."""
+    if not tx.of(AgentTables).items(agent, "failed", None, 1):
+        close_alert(tx, context, ALERT, agent, "no item is set aside any more")
 
 
 def after(
@@ -174,7 +198,7 @@ def release_item(tx: Transaction, ref: str) -> dict[str, Any]:
     return get_item(tx, ref)
 
 
-def retry_item(tx: Transaction, ref: str) -> dict[str, Any]:
+def retry_item(tx: Transaction, context: Context, ref: str) -> dict[str, Any]:
     """Let an item that is done or failed be worked on again, from the first attempt."""
     item = require_item(tx, ref)
     if item.status not in ("done", "failed"):
@@ -185,6 +209,7 @@ def retry_item(tx: Transaction, ref: str) -> dict[str, Any]:
         known.pop("verdict", None)
         mark = json.dumps({**known, "again": True})
     tx.of(AgentTables).save_item(item._replace(status="ready", attempts=0, mark=mark))
+    _close_alert(tx, context, item.agent)
     return get_item(tx, ref)
 
 

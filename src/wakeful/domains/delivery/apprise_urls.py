@@ -158,7 +158,7 @@ class AppriseConnector:
     def __init__(self, url: str, name: str = "apprise") -> None:
         self._url = url
         self._room = room_of(name)
-        self._arrived = Arrived()
+        self._arrived = Arrived(url)
         rest = url.partition("://")[2]
         self.secrets = [url, rest, *(part for part in re.split(r"[/@:?&=]", rest) if len(part) > 5)]
 
@@ -187,13 +187,13 @@ class AppriseConnector:
                 one.socket_read_timeout = max(READ_S, one.socket_read_timeout)
             one.request_rate_per_sec = min(one.request_rate_per_sec, SPREAD_S / (len(parts) * max(1, len(one))))
         for number, part in enumerate(parts):
-            if number < self._arrived.of(message.id):
+            if number < self._arrived.of(message, len(parts)):
                 continue
             if over.is_set():
                 return
             self._notify(service, part, title if number == 0 else "", style)
-            self._arrived.note(message.id, number + 1)
-        self._arrived.forget(message.id)
+            self._arrived.note(message, number + 1, len(parts))
+        self._arrived.forget(message)
 
     def _notify(self, service: Any, text: str, title: str, style: str) -> None:
         what = "warning" if any(type(one).__name__ in FOR_INCIDENTS for one in service) else "info"

@@ -10,7 +10,7 @@ import typer
 
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.humanize import ago, count, moment_words
-from wakeful.console.opening import change, now_ms, read, server_of, shown_zone
+from wakeful.console.opening import change, now_ms, read, rights_here, server_of, shown_zone
 from wakeful.console.output import ask_before_final, say, say_text
 from wakeful.console.store_location import ConfigFile, Db, StoreLocation, chosen, nearest_config
 from wakeful.console.tables import Cell, Column, HowMany, Json, print_facts, print_json, print_table
@@ -18,10 +18,13 @@ from wakeful.domains.delivery import outbox
 from wakeful.domains.delivery.chat import commands as chat_commands
 from wakeful.domains.delivery.outbox import STATUSES
 from wakeful.domains.delivery.registry import ConnectorRegistry
-from wakeful.domains.delivery.tables import DeliveryFilter
+from wakeful.domains.delivery.tables import DeliveryFilter, DeliveryRow, Outbox
 from wakeful.domains.delivery.views import delivery_number, get_delivery, list_connectors, list_deliveries
 from wakeful.errors import ConnectorNotFound, DeliveryNotFound, SchedulerError, ScheduleTriggerError
+from wakeful.kernel.actions.recording import note_other, origin_of
+from wakeful.kernel.context import Context
 from wakeful.scheduler import Scheduler
+from wakeful.store.interface import Transaction
 from wakeful.triggers.moments import read_moment
 
 deliveries = typer.Typer(help="List messages, and send those that failed again.")
@@ -184,8 +187,15 @@ def cancel_message(place: StoreLocation, ref: str, *, yes: bool, as_json: bool) 
     ask_before_final(f"{ref} will not be sent.", yes=yes)
     number = delivery_number(ref)
 
+    def cancel(tx: Transaction, context: Context) -> DeliveryRow | None:
+        before = tx.of(Outbox).get(number)
+        row = outbox.cancel(tx, number)
+        if row is not None and row != before:
+            note_other(tx, origin_of(context, rights_here()), "cancel_message", number, ref)
+        return row
+
     async def work(scheduler: Scheduler) -> dict[str, Any]:
-        row = await scheduler.transact(lambda tx, _: outbox.cancel(tx, number))
+        row = await scheduler.transact(cancel)
         if row is not None and row.last_error != outbox.CANCELLED:
             raise ScheduleTriggerError(f"{ref} is {row.status}: only what waits or failed can be cancelled.")
         return await scheduler.read(lambda tx: get_delivery(tx, number))

@@ -253,12 +253,16 @@ async def send_alone(
 
     async def after(run: Run) -> str | None:
         waiting = [one["connector"] for one in await _messages_of(scheduler, run) if one["status"] == "pending"]
+        refused = wrong
         for name in sorted(names.intersection(waiting)):
-            await scheduler.run_here(await registry.job_of(name))
+            try:
+                await scheduler.run_here(await registry.job_of(name))
+            except SchedulerError as error:  # the run has ended, and how it did is what the command is about
+                refused = f": {error}".rstrip(".")
         left = [one for one in await _messages_of(scheduler, run) if one["status"] not in ("sent", "expired")]
         if not left:
             return None
-        why = f": {left[0]['last_error']}" if left[0]["last_error"] else wrong
+        why = f": {left[0]['last_error']}" if left[0]["last_error"] else refused
         to = left[0]["connector"] or "a connector"
         return (
             f"The message to {to} is not sent, but {left[0]['status']}{why}. A server (wakeful serve) sends what waits."

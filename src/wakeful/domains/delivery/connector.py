@@ -11,7 +11,8 @@ wrote with `scheduler.connectors.touch`, and sends to the `to` of a message.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import hashlib
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from wakeful.errors import SchedulerError
@@ -40,8 +41,12 @@ class Unclear(Temporary):
     """It may have arrived all the same."""
 
 
+def no_progress(_: str) -> None:
+    """Of a message that is not stored."""
+
+
 class Message(NamedTuple):
-    """The message as sent: the same for every attempt, except `attempt`."""
+    """The message as sent: the same for every attempt, except `attempt` and `progress`."""
 
     id: str
     kind: str
@@ -55,6 +60,8 @@ class Message(NamedTuple):
     at: int
     attempt: int = 1
     extra: Mapping[str, Any] | None = None
+    progress: str | None = None  # what earlier attempts have passed to `keep`
+    keep: Callable[[str], None] = no_progress  # notes how far it is, from any thread; the next attempt gets it
 
     @property
     def type(self) -> str:
@@ -91,25 +98,35 @@ class Receiving(Connector, Protocol):
 
 
 class Arrived:
-    """How many parts of a message have arrived, of messages that are tried again: they go on where they stopped."""
+    """How many parts of a message have arrived, of messages that are tried again: they go on where they stopped.
+
+    It is kept with the message, for the next process. What arrived at another `target` did not arrive here, and a text
+    that is cut into another number of parts begins anew.
+    """
 
     MOST = 200  # messages
 
-    def __init__(self) -> None:
+    def __init__(self, target: str) -> None:
+        self._target = hashlib.sha256(target.encode()).hexdigest()[:16]
         self._parts: dict[str, int] = {}
 
-    def of(self, message: str) -> int:
-        return self._parts.get(message, 0)
+    def of(self, message: Message, parts: int) -> int:
+        """How many of so many."""
+        done, _, about = (message.progress or "").partition(" ")
+        kept = int(done) if about == f"of {parts} at {self._target}" else 0
+        return max(kept, self._parts.get(message.id, 0))
 
-    def note(self, message: str, parts: int) -> None:
+    def note(self, message: Message, done: int, parts: int) -> None:
         """One more has, also if whoever sent it was given up."""
-        parts = max(parts, self._parts.pop(message, 0))
+        done = max(done, self._parts.pop(message.id, 0))
         while len(self._parts) >= self.MOST:
             self._parts.pop(next(iter(self._parts)))
-        self._parts[message] = parts
+        self._parts[message.id] = done
+        if done < parts:
+            message.keep(f"{done} of {parts} at {self._target}")
 
-    def forget(self, message: str) -> None:
-        self._parts.pop(message, None)
+    def forget(self, message: Message) -> None:
+        self._parts.pop(message.id, None)
 
 
 THREADS = 4  # that a connector may keep busy: each call that does not return takes one away

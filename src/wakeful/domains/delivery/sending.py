@@ -8,8 +8,10 @@ one attempt and the beginning of the next are one transaction.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
+import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -39,7 +41,7 @@ from wakeful.domains.delivery.rules import (
     rules_of,
 )
 from wakeful.domains.delivery.tables import AttemptRow, ConnectorRow, DeliveryRow, Outbox
-from wakeful.errors import ThreadsBusy
+from wakeful.errors import SchedulerError, ThreadsBusy
 from wakeful.kernel.engine.alerts import close_alert, open_alert
 from wakeful.kernel.rules.outcome import FAILURES, Noop, clean
 from wakeful.triggers.durations import format_interval
@@ -74,6 +76,7 @@ class DeliverySender:
     def __init__(self, scheduler: Scheduler, find: Callable[[str], Connector | None]) -> None:
         self._scheduler = scheduler
         self._find = find
+        self._keeping: set[asyncio.Task[None]] = set()
 
     async def __call__(self, run: Run) -> dict[str, int]:
         """Send due messages, oldest first, until none is left, the budget is used up, or the scheduler stops."""
@@ -82,17 +85,46 @@ class DeliverySender:
         if connector is None:  # unregistered since it was claimed
             raise Noop(f"{name} is not registered here")
         clock = self._scheduler.clock
-        begun, sent, failed = clock.boot(), 0, 0
+        begun, sent, failed, serves = clock.boot(), 0, 0, self._scheduler.is_running()  # not where it runs alone
         taken = await self._scheduler.transact(lambda tx, context: begin(tx, context, name, run.job_id))
         while taken is not None:
             connector = self._find(name) or connector  # it may have been changed since
-            tried, ms = await attempt(connector, message_of(taken.row), clock.boot)
+            message = message_of(taken.row)._replace(keep=self._keeper(taken.row.id))
+            tried, ms = await attempt(connector, message, clock.boot)
+            await self._kept()
             sent, failed = sent + tried.ok, failed + (not tried.ok)
-            more = clock.boot() - begun < BUDGET_MS and self._find(name) is not None and self._scheduler.is_running()
+            goes_on = self._find(name) is not None and self._scheduler.is_running() == serves
+            more = goes_on and clock.boot() - begun < BUDGET_MS
             taken = await self._scheduler.transact(_step(name, taken, tried, ms, more=more))
         if not sent and not failed:
             raise Noop("nothing is due")
         return {"sent": sent, "failed": failed}
+
+    def _keeper(self, number: int) -> Callable[[str], None]:
+        """What stores how much of a message has arrived, also when a thread says so that was given up."""
+        loop, ours = asyncio.get_running_loop(), threading.get_ident()
+
+        def keep(progress: str) -> None:
+            if threading.get_ident() == ours:
+                begin_keeping(progress)
+                return
+            with contextlib.suppress(RuntimeError):  # the loop is closed
+                loop.call_soon_threadsafe(begin_keeping, progress)
+
+        def begin_keeping(progress: str) -> None:
+            task = loop.create_task(self._keep(number, progress))
+            self._keeping.add(task)
+            task.add_done_callback(self._keeping.discard)
+
+        return keep
+
+    async def _keep(self, number: int, progress: str) -> None:
+        with contextlib.suppress(SchedulerError):  # then what has arrived is sent again after a crash, and only then
+            await self._scheduler.transact(lambda tx, _: tx.of(Outbox).keep_progress(number, progress))
+
+    async def _kept(self) -> None:
+        if self._keeping:
+            await asyncio.wait(self._keeping)
 
 
 def _step(
@@ -150,6 +182,7 @@ def message_of(row: DeliveryRow) -> Message:
         row.created_at,
         row.attempts,
         json.loads(row.extra) if row.extra is not None else None,
+        row.progress,
     )
 
 

@@ -43,6 +43,7 @@ class DeliveryRow(NamedTuple):
     regular_at: int | None = None  # when its turn is, while it is tried before that
     not_before: int | None = None  # until when its target asked to be left alone
     queued_at: int | None = None  # when a person queued it again: its age counts from then
+    progress: str | None = None  # which parts of it have arrived, as its connector wrote it
 
     @property
     def counted(self) -> int:
@@ -219,6 +220,10 @@ class Outbox(Verbs):
             "UPDATE deliveries SET status = ?, last_error = ?, sent_at = ?, held_for = NULL WHERE digest_id = ?",
             (status, error, now, digest),
         )
+
+    def keep_progress(self, number: int, progress: str) -> None:
+        """What has arrived of a message that is sent in parts."""
+        self._session.execute("UPDATE deliveries SET progress = ? WHERE id = ?", (progress, number))
 
     def requeue(self, number: int, now: int) -> None:
         self._session.execute(f"UPDATE deliveries SET {REQUEUED} WHERE id = ?", (now, now, number))

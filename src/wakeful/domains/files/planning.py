@@ -60,7 +60,7 @@ class Plan(NamedTuple):
     @property
     def owned(self) -> int:
         """How many jobs the file owns now."""
-        return len(self.remove) + len(self.update) + self.unchanged - len(self.passed)
+        return len(self.remove) + len(self.update) + self.unchanged
 
     @property
     def removes_most(self) -> bool:
@@ -92,7 +92,7 @@ def make_plan(wanted: Iterable[DesiredJob], owned: Iterable[OwnedJob], terms: Pl
         else:
             unchanged += 1
     plan.remove.extend(stored.values())
-    return plan._replace(unchanged=unchanged + len(plan.passed))
+    return plan._replace(unchanged=unchanged)
 
 
 def _is_over(known: OwnedJob, now: int) -> bool:

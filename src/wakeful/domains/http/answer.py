@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import zlib
 from collections.abc import Mapping
@@ -21,6 +22,7 @@ SHOWN_MOST = 1_000
 PASSING = (408, 425, 429)  # beside every 5xx: likely to be gone the next time
 LONGEST_WAIT = timedelta(days=1)
 SAID_MOST = 200
+_SECONDS = re.compile(r"(\d+)(?:\.\d+)?", re.ASCII)
 _CHARSET = re.compile(r"charset\s*=\s*\"?([\w.:-]{1,40})", re.IGNORECASE | re.ASCII)
 _TEXT = re.compile(r"utf-?8|us-ascii|ascii|utf-?16|iso-?8859-?\d{1,2}|latin-?1|windows-12\d\d|cp12\d\d|koi8-[ru]|"
                    r"shift_jis|euc-(jp|kr)|gb(2312|k|18030)|big5", re.IGNORECASE | re.ASCII)  # fmt: skip
@@ -115,8 +117,9 @@ def retry_at(headers: Mapping[str, str], now: datetime) -> datetime | None:
     text = headers.get("retry-after", "").strip()
     if not text:
         return None
-    if text.isascii() and text.isdecimal():
-        wait = timedelta(seconds=int(text)) if len(text) < 9 else LONGEST_WAIT
+    if (seconds := _SECONDS.fullmatch(text)) is not None:  # some servers add a fraction
+        whole = seconds[1]
+        wait = timedelta(seconds=math.ceil(float(text))) if len(whole) < 9 else LONGEST_WAIT
         return now + min(wait, LONGEST_WAIT)
     try:
         found = parsedate_to_datetime(text)

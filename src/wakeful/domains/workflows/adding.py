@@ -7,7 +7,7 @@ import functools
 import json
 import logging
 from collections.abc import Awaitable, Callable, Generator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from wakeful.domains.workflows import KIND
 from wakeful.domains.workflows.arming import arm_forgotten, look_at_pending
@@ -17,7 +17,7 @@ from wakeful.domains.workflows.issues import alert_halted
 from wakeful.domains.workflows.registry import WorkflowRegistry, registry_of
 from wakeful.domains.workflows.steps.places import base_of
 from wakeful.domains.workflows.steps.running import attempt_of
-from wakeful.domains.workflows.tables import WorkflowRun
+from wakeful.domains.workflows.tables import WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.working import report_stuck
 from wakeful.errors import SchedulerError
 from wakeful.services import Service
@@ -40,12 +40,13 @@ def add_workflow(
     wanted = plan_deployment(scheduler, workflow, source, forced=False)._replace(owner=owner)
     registry = install(scheduler)
     _warn_of_second(scheduler, registry, workflow)
+    before = _Before(registry.get(workflow.name), registry.deployments.get(workflow.name))
     registry.add(workflow)
     registry.deployments[wanted.name] = wanted
     scheduler.host.write_at_start(wanted.name, lambda tx, context: _start(tx, context, wanted))
     if not scheduler.is_running():
         return _Done()
-    return asyncio.ensure_future(_deploy_now(scheduler, wanted._replace(forced=True)))
+    return asyncio.ensure_future(_deploy_now(scheduler, registry, wanted, before))
 
 
 def adding_to(scheduler: Scheduler) -> Callable[[Workflow], Awaitable[None]]:
@@ -75,8 +76,41 @@ def _start(tx: Transaction, context: Context, wanted: Deployment) -> None:
         look_at_pending(tx, context, wanted.name)
 
 
-async def _deploy_now(scheduler: Scheduler, wanted: Deployment) -> None:
-    await scheduler.transact(lambda tx, context: deploy(tx, context, wanted))
+class _Before(NamedTuple):
+    """The code that a scheduler had of a workflow."""
+
+    known: tuple[Workflow, str] | None
+    deployment: Deployment | None
+
+
+async def _deploy_now(scheduler: Scheduler, registry: WorkflowRegistry, wanted: Deployment, before: _Before) -> None:
+    """Deploy it, or leave all as it was: what is deployed goes on with the code that it had."""
+    forced = wanted._replace(forced=True)
+    try:
+        await scheduler.transact(lambda tx, context: deploy(tx, context, forced))
+    except Exception:
+        if registry.deployments.get(wanted.name) is wanted and not await _is_stored(scheduler, wanted):
+            _put_back(scheduler, registry, wanted.name, before)
+        raise
+
+
+async def _is_stored(scheduler: Scheduler, wanted: Deployment) -> bool:
+    """Whether it was deployed though the answer was lost; what cannot be read was not."""
+    try:
+        row = await scheduler.read(lambda tx: tx.of(WorkflowVerbs).get(wanted.name))
+    except SchedulerError:
+        return False
+    return row is not None and row.removed_at is None and row.version == wanted.version
+
+
+def _put_back(scheduler: Scheduler, registry: WorkflowRegistry, name: str, before: _Before) -> None:
+    registry.drop(name)
+    scheduler.host.at_start.pop(name, None)
+    if before.known is not None and before.deployment is not None:
+        earlier = before.deployment
+        registry.add(before.known[0])
+        registry.deployments[name] = earlier
+        scheduler.host.write_at_start(name, lambda tx, context: _start(tx, context, earlier))
 
 
 def install(scheduler: Scheduler) -> WorkflowRegistry:

@@ -16,7 +16,7 @@ from wakeful.domains.workflows.issues import Issue, raise_issue
 from wakeful.domains.workflows.loading import CannotLoad, FileRef, load_file, source_files
 from wakeful.domains.workflows.tables import WorkflowRow, WorkflowVerbs
 from wakeful.domains.workflows.versions.on_nodes import forget_version
-from wakeful.errors import SchedulerError
+from wakeful.errors import SchedulerError, StoreError
 from wakeful.services import Service
 from wakeful.threads import room
 
@@ -96,13 +96,15 @@ class WorkflowFiles(Service):
         waiting = [ref for ref in self._listed.refs if ref.source in self._clashing and ref not in changed]
         loaded = [(ref, await room("workflow files").call(load_file, ref)) for ref in [*changed, *waiting]]
         before = dict(self._names)
+        for ref in changed:  # what the store does not take is looked at again
+            self._seen.pop(ref.source, None)
         for ref, found in loaded:  # first, because another of them may have the name now
             if not isinstance(found, CannotLoad) and found.name != before.get(ref.source):
                 self._names.pop(ref.source, None)
         for ref, found in loaded:
+            await self._deploy(ref, found, before.get(ref.source))
             if ref.source in signatures:
                 self._seen[ref.source] = signatures[ref.source]
-            await self._deploy(ref, found, before.get(ref.source))
 
     async def _deploy(self, ref: FileRef, found: Workflow | CannotLoad, before: str | None) -> None:
         """The code of a file becomes what this scheduler runs, or its workflow, called `before`, is stopped."""
@@ -112,6 +114,10 @@ class WorkflowFiles(Service):
                 self._names[ref.source] = found.name
                 await add_workflow(self._scheduler, found, owner=self._listed.owner)
                 return
+        except StoreError:  # no fault of the file
+            if before is not None:
+                self._names[ref.source] = before
+            raise
         except SchedulerError as error:
             found = CannotLoad(ref, str(error))
         self._report(found)

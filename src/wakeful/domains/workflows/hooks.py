@@ -27,6 +27,7 @@ from wakeful.domains.workflows.registry import registry_of
 from wakeful.domains.workflows.removed import finish_removed, give_up
 from wakeful.domains.workflows.steps.ending import cut_off_steps, rejected
 from wakeful.domains.workflows.steps.places import STEPS
+from wakeful.domains.workflows.steps.tables import ReadAhead
 from wakeful.domains.workflows.steps.taking import go_on_with
 from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, WorkflowVerbs, output_of
 from wakeful.domains.workflows.topics.tables import Topics
@@ -54,7 +55,7 @@ MESSAGE_IDS_MS = 400 * 86_400_000
 
 def admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Refused | None:
     """A start waits while its workflow is paused, stopped or blocked, and where its code is not known."""
-    found = tx.of(WorkflowVerbs).of_job(job.id)
+    found = tx.of(ReadAhead).due(job.id, workflow_of(job), tx.now) or tx.of(WorkflowVerbs).of_job(job.id)
     if found is None:
         return Refused("no_workflow", SKIP_REASONS["no_workflow"])
     handler, workflow = found
@@ -69,6 +70,11 @@ def admit(tx: Transaction, context: Context, job: JobDef, state: JobState) -> Re
     if state.ready_at is not None and tx.now - state.ready_at >= NO_CODE_MS:
         close_alert(tx, context, "no_handler", job.id)
     return None
+
+
+def workflow_of(job: JobDef) -> str:
+    """The name of the workflow that a job belongs to."""
+    return job.name.partition(".")[0]
 
 
 def standing_of(tx: Transaction, found: tuple[HandlerRow, WorkflowRow]) -> AdmissionWait | None:
@@ -180,6 +186,11 @@ def _new_attempt(tx: Transaction, parts: tuple[HandlerRow, WorkflowRow], job: Jo
 
 def ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
     """A run that ended before its attempt did was cut off: it is continued. A rejected one pauses its workflow."""
+    if not tx.of(ReadAhead).is_over(run.id, workflow_of(job)):
+        _ended(tx, context, job, run, result)
+
+
+def _ended(tx: Transaction, context: Context, job: JobDef, run: RunRow, result: Result) -> None:
     attempt = tx.of(WorkflowVerbs).run(run.id)
     found = _parts_of(tx, attempt, job) if attempt is not None and attempt.status != COMMITTED else None
     if attempt is not None and attempt.status == STATUS["approval"]:

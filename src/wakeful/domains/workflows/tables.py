@@ -127,9 +127,14 @@ class WorkflowAction(NamedTuple):
     detail: str | None
 
 
-_OF_JOB = ", ".join([*(f"h.{name}" for name in HandlerRow._fields), *(f"w.{name}" for name in WorkflowRow._fields)])
+OF_JOB = ", ".join([*(f"h.{name}" for name in HandlerRow._fields), *(f"w.{name}" for name in WorkflowRow._fields)])
 _WITH_JOB = ", ".join([*(f"h.{name}" for name in HandlerRow._fields), *(f"j.{name}" for name in JOB_COLUMNS)])
 _WIDTH = len(HandlerRow._fields)
+
+
+def with_workflow(row: Row) -> tuple[HandlerRow, WorkflowRow]:
+    """The parts of a row of `OF_JOB`."""
+    return HandlerRow._make(row[:_WIDTH]), WorkflowRow._make(row[_WIDTH:])
 
 
 class WorkflowVerbs(Verbs):
@@ -243,9 +248,9 @@ class WorkflowVerbs(Verbs):
 
     def of_job(self, job_id: int) -> tuple[HandlerRow, WorkflowRow] | None:
         """The handler that a job runs, and its workflow."""
-        sql = f"SELECT {_OF_JOB} FROM workflow_handlers h JOIN workflows w ON w.name = h.workflow WHERE h.job_id = ?"
+        sql = f"SELECT {OF_JOB} FROM workflow_handlers h JOIN workflows w ON w.name = h.workflow WHERE h.job_id = ?"
         found = self._session.rows(sql, (job_id,))
-        return (HandlerRow._make(found[0][:_WIDTH]), WorkflowRow._make(found[0][_WIDTH:])) if found else None
+        return with_workflow(found[0]) if found else None
 
     def lock_jobs(self, *workflows: str) -> dict[int, JobState]:
         """The states of the jobs of workflows, locked in the order of their ids.

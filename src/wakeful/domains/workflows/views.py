@@ -168,15 +168,18 @@ def _issue_view(
         "message": issue_words(kind, handler, message, fix, halted, asks=asks_itself(row), again=again),
         "actions": _actions(kind, fix, halted),
         "likely": likely_verdict(attempt) if attempt is not None else None,
-        "change": _change_view(attempt) if attempt is not None and attempt.prepared is not None else None,
+        "change": _change_view(tx, attempt) if attempt is not None and attempt.prepared is not None else None,
         "trace": (message or "").partition("\n")[2] or None,
         "fix": {**fix_view(fix), "diff": None} if fix is not None else None,  # source is for operators
     }
 
 
-def _change_view(attempt: WorkflowRun) -> dict[str, Any]:
-    """The change that a question is about: what was prepared for it, and what it returned."""
-    return {"title": attempt.title, **(prepared_view(attempt) or {}), "result": _json(attempt.result)}
+def _change_view(tx: Transaction, attempt: WorkflowRun) -> dict[str, Any]:
+    """The change that a question is about: what was prepared for it, and what it returned; of steps, with the event."""
+    shown = {"title": attempt.title, **(prepared_view(attempt) or {}), "result": _json(attempt.result)}
+    if attempt.type == STEPS and (events := tx.of(Topics).reserved_by(attempt.id)):
+        shown["data"] = {**shown["data"], "payload": json.loads(events[0].payload)}
+    return shown
 
 
 def prepared_view(attempt: WorkflowRun) -> dict[str, Any] | None:

@@ -17,6 +17,8 @@ SHOWN = {RUNNING: "Running", IDLE: "Idle", NEEDS_ATTENTION: "Needs attention", S
 ONCE_ENDED = "when its thread or program has ended"  # it works on after its run
 SWITCHED_OFF = "switched_off"  # the job of a consumer that has events is paused or disabled
 
+UNKNOWN, SETTLE = "It is not known whether", " Settle it: "  # of a step, on record with its event
+
 MAX_SHOWN = 500  # characters of a value
 
 ACTIONS = {
@@ -124,7 +126,7 @@ def issue_words(
     sentences = {
         "transient": f"Trying again {again}: {said}.",
         "approval": f"Waiting for your approval: {said}",
-        "reconciliation": f"It is not known whether the last change happened ({said}). {settle}.",
+        "reconciliation": f"{_unknown(said)}. {settle}.",
         "logic": f"The code of {handler} failed: {said}. Correct it and apply, or resume to try again.",
         "internal": f"Wakeful failed: {said}. Report this, then resume.",
         "load": f"Its file cannot be loaded: {said}. Correct it, and apply the configuration.",
@@ -134,6 +136,13 @@ def issue_words(
         "paused": f"Paused by a person: {said}." if said else "Paused by a person.",
     }
     return sentences[kind]
+
+
+def _unknown(said: str) -> str:
+    """What is not known. Of a step it is a sentence already, with the command that settles it."""
+    if said.startswith(UNKNOWN):
+        return said.partition(SETTLE)[0].rstrip(".")
+    return f"{UNKNOWN} the last change happened ({said})"
 
 
 def fix_words(fix: Any) -> str:

@@ -75,6 +75,11 @@ def note(tx: Transaction, origin: Origin, what: str, job: JobDef, run_id: int | 
     keep(tx, origin, what, [SubjectChange(job.id, job.name, ("run",), (None,), (run,))])
 
 
+def note_other(tx: Transaction, origin: Origin, what: str, number: int, name: str) -> None:
+    """The same of something that is no job: a node, a token, a message."""
+    keep(tx, origin, what, [SubjectChange(number, name, (), (), ())])
+
+
 def acknowledge(tx: Transaction, alert_id: int, origin: Origin) -> tuple[records.AlertRow, str | None]:
     """Acknowledge an alert; it stays open until the incident is over. AlertNotFound if there is none."""
     name = ids.encode("alr", alert_id)

@@ -13,6 +13,7 @@ import secrets
 from typing import TYPE_CHECKING
 
 from wakeful.errors import InvalidSetting, TokenExists, TokenNotFound
+from wakeful.kernel.actions.recording import Origin, note_other
 from wakeful.store.owners import Owned
 from wakeful.store.records import TokenRow
 
@@ -65,10 +66,11 @@ def check_name(name: object) -> None:
         raise InvalidSetting(f"A token's name is a text of 1 to {LONGEST_NAME} printable characters, not {name!r:.80}.")
 
 
-def revoke(tx: Transaction, name: str) -> None:
+def revoke(tx: Transaction, name: str, origin: Origin) -> None:
     """From the commit on the token opens nothing."""
     if not tx.access.revoke_token(name, tx.now):
         raise TokenNotFound(f"There is no token named {name!r}: see wakeful token list.")
+    note_other(tx, origin, "revoke_token", origin.action, name)
 
 
 def find(tx: Transaction, secret: str) -> TokenRow | None:

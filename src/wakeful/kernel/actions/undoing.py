@@ -67,6 +67,8 @@ FINAL_WORDS = {
     "edit": "change the job back instead",
     "drain": "end the draining instead",
     "undrain": "drain the node again instead",
+    "revoke_token": "create another token instead",
+    "cancel_message": "queue the message again instead",
 }
 APPLY = "apply"  # an action that did several things
 

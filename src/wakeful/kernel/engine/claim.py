@@ -87,15 +87,15 @@ class Claim:
 
     def run(self, due: Iterable[tuple[JobDef, JobState]]) -> None:
         """Claim runs of these due jobs, and write everything that follows."""
-        for job, state in sorted(due, key=by_turn):
+        due = sorted(due, key=by_turn)
+        self._tx.runs.read_ahead([state.job_id for _, state in due if state.queued and state.run_id is None])
+        for job, state in due:
             try:
                 self._look(job, state)
                 if state.ready_at is not None and state.run_id is None:
                     self._pass_on(job, state)
             except Exception as error:
-                if (
-                    self._in_hook or self._admission.in_hook
-                ):  # what the hook wrote must be undone, and with it this transaction
+                if self._in_hook or self._admission.in_hook:  # what the hook wrote must be undone, and this transaction
                     raise
                 self._poisoned(job, state, error)  # one poisoned job must not stop the others
         self._write()

@@ -17,7 +17,7 @@ from wakeful.kernel.context import Context
 from wakeful.kernel.engine.alerts import alert_rules, close_alert, open_alert, replace_alert
 from wakeful.kernel.engine.stretches import keep_passed
 from wakeful.kernel.rules.alerting import worth_opening
-from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, Result, check_transition
+from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, Result, check_transition, read_messages
 from wakeful.kernel.rules.pending import RETRY
 from wakeful.kernel.rules.settle import AlertChange, Settled, dropped, fail_for_good
 from wakeful.store.interface import Transaction
@@ -142,6 +142,8 @@ def _change_alerts_of(tx: Transaction, context: Context, job: JobDef, changes: S
     opening = [change for change in changes if change.message is not None]
     if rules is not None:
         opening = [change for change in opening if worth_opening(rules, change.kind, change.errors)]
+    if any(change.kind == "failing" for change in opening):  # which says why: its time limit is not told twice
+        opening = [change for change in opening if change.kind != "stuck"]
     for change in changes:
         if change.message is None and opening:
             replace_alert(tx, change.kind, job.id)
@@ -161,12 +163,22 @@ def _call_ended(tx: Transaction, context: Context, endings: Sequence[Ending]) ->
 
 def _deliver(tx: Transaction, context: Context, endings: Sequence[Ending]) -> None:
     hooks = context.declared.hooks.delivers
-    for job, run, result, settled in endings if hooks else ():
+    for job, run, given, settled in endings if hooks else ():
         if settled.finish.outcome is None:
             continue
+        result = _with_kept(tx, run, given)
         if DELIVER in job.options or result.messages:  # most jobs do not deliver, and have no extra cost
             for deliver in hooks:
                 deliver(tx, context, job, run, result, last=not settled.queue)
+
+
+def _with_kept(tx: Transaction, run: RunRow, result: Result) -> Result:
+    """With what the run was to send when it has waited."""
+    if run.status != "waiting" or run.phase == APPROVAL or result.outcome not in ("success", "noop"):
+        return result
+    details = tx.runs.details(run.id)
+    kept = details.messages if details is not None else None
+    return result if kept is None else result._replace(messages=(*read_messages(kept), *result.messages))
 
 
 def _event(job: JobDef, run: RunRow, outcome: str | None) -> dict[str, object]:

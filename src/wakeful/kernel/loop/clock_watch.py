@@ -110,11 +110,15 @@ def note_step(tx: Transaction, context: Context, step: ClockStep) -> None:
         carry = {"back": behind - step.ms, "cursor": 0, "newer": newer, "stored": 0}
         tx.facts.put({"clock_carry": json.dumps(carry), SET_BACK: newer})
         tx.jobs.set_lines_back(tx.now, -step.ms)  # or who comes later would have waited longer
+    message = f"The clock was set {way(step.ms)}, to {spoken(tx.now)}; no scheduled time runs twice."
+    open_alert(tx, context, "clock", "back" if step.ms < 0 else "forward", message)
+
+
+def way(ms: int) -> str:
+    """Which way a clock was set, and by how much."""
     from wakeful.kernel.rules.verdict import span  # only when a clock is set
 
-    way = "back" if step.ms < 0 else "forward"
-    message = f"The clock was set {way} by {span(abs(step.ms))}, to {spoken(tx.now)}; no scheduled time runs twice."
-    open_alert(tx, context, "clock", way, message)
+    return f"{'back' if ms < 0 else 'forward'} by {span(abs(ms))}"
 
 
 def _is_recorded(last: dict[str, int], tx: Transaction, context: Context, step: ClockStep) -> bool:

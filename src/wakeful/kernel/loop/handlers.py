@@ -12,13 +12,12 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol
 
-from wakeful.counting import counted
 from wakeful.kernel.engine.lines import Claimed
 from wakeful.kernel.kinds import Handler
 from wakeful.kernel.model.run import Run
 from wakeful.kernel.rules.approval import question_before
 from wakeful.kernel.rules.options import from_text
-from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, WAITING, Result, from_exception, from_return, with_type
+from wakeful.kernel.rules.outcome import FAILURES, WAITING, Result, from_exception, from_return, with_type
 from wakeful.store.records import RunDetails
 from wakeful.threads import Pool
 from wakeful.trace_context import is_traced
@@ -193,10 +192,7 @@ def _failed(run: Run, error: BaseException) -> Result:
         # The trace as it is stored: bounded, and with no letter that a log file cannot hold.
         trace = f"\n{result.trace}" if result.trace else ""
         log.error("%s of %s failed: %s%s", run.id, run.job, with_type(result.error_type, result.error or ""), trace)
-    if result.outcome == WAITING and result.phase != APPROVAL and run.outgoing:
-        lost = counted(len(run.outgoing), "message")
-        log.warning("%s of %s waits, and does not keep what it delivered: %s", run.id, run.job, lost)
-    return result._replace(messages=run.outgoing) if result.outcome == "noop" else result
+    return result._replace(messages=run.outgoing) if result.outcome in ("noop", WAITING) else result
 
 
 def _check_wanted(active: Active) -> None:

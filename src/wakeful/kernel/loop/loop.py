@@ -22,7 +22,7 @@ from wakeful.kernel.engine.lines import Claimed
 from wakeful.kernel.engine.sleeps import note_sleep
 from wakeful.kernel.engine.stretches import OutageWatch
 from wakeful.kernel.engine.turn import FinishedRun, TurnResult
-from wakeful.kernel.loop.clock_watch import ClockWatch
+from wakeful.kernel.loop.clock_watch import ClockWatch, way
 from wakeful.kernel.loop.config import EngineConfig
 from wakeful.kernel.loop.deadlines import Deadlines
 from wakeful.kernel.loop.handlers import Active, Drive, Threads, drive
@@ -394,7 +394,7 @@ class Engine:
             await self._store.write(lambda tx: note_sleep(tx, now - asleep, now))
         if step:
             self.counters.clock_steps += 1
-            log.warning("the system clock was set %s by %s s", "back" if step < 0 else "forward", abs(step) / 1000)
+            log.warning("the system clock was set %s", way(step))
             self._state.note_change()
         await self.clock_watch.carry_on(self._store, self.context)
         return bool(step)

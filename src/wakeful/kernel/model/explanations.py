@@ -25,6 +25,16 @@ Story = Callable[[Subject], list[str]]
 
 Standing = Callable[[Subject], str | None]
 
+
+class PassedOver(NamedTuple):
+    """The times of a job before a moment are let go, if nothing changes until then."""
+
+    until: int
+    why: str
+
+
+Passing = Callable[["Transaction", "Sequence[JobDef]"], "Mapping[int, PassedOver]"]
+
 Watched = Callable[["Trigger", "JobState", int], dict[str, Any]]
 
 Phases = Callable[["Transaction", Sequence[int]], Mapping[int, str]]
@@ -35,6 +45,8 @@ Steps = Callable[["Transaction", Sequence[int]], Mapping[int, list[dict[str, Any
 STORIES: dict[str, Story] = {}
 STANDINGS: dict[str, Standing] = {}
 STARTED_WHEN: dict[str, str] = {}
+SETTLED_BY: dict[str, str] = {}  # what a waiting run waits for, where its kind ends it
 WATCHED: dict[str, Watched] = {}
+PASSING: dict[str, Passing] = {}
 PHASES: dict[str, Phases] = {}
 STEPS: dict[str, Steps] = {}

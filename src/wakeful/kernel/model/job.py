@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
-from itertools import islice
+from itertools import dropwhile, islice
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
-from wakeful.kernel.model.explanations import STARTED_WHEN, WATCHED
+from wakeful.kernel.model.explanations import PASSING, STARTED_WHEN, WATCHED, PassedOver
 from wakeful.kernel.model.run import Run, moment, wire
 from wakeful.kernel.rules import options as job_options
 from wakeful.kernel.rules.policy import next_start, too_often, trigger_of, upcoming_starts
@@ -22,7 +22,7 @@ from wakeful.triggers.moments import from_ms, iso
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
 
-__all__ = ["Job", "Run", "job_view", "job_views"]
+__all__ = ["Job", "Run", "job_view", "job_views", "next_jobs"]
 
 
 @lru_cache(maxsize=8192)
@@ -36,7 +36,7 @@ def _trigger_words(text: str, kind: str) -> tuple[str, str]:
 class Job:
     """A job: its definition and its state, as of one moment."""
 
-    __slots__ = ("_asking", "_definition", "_min_interval", "_now", "_state")
+    __slots__ = ("_asking", "_definition", "_min_interval", "_now", "_passed", "_state")
 
     def __init__(
         self,
@@ -46,12 +46,13 @@ class Job:
         min_interval: int | None = None,
         *,
         asking: bool = False,
+        passed: PassedOver | None = None,
     ) -> None:
-        """`asking`: its run in progress waits for a person."""
+        """`asking`: its run in progress waits for a person. `passed`: until when its times are passed over."""
         self._definition = definition
         self._state = state
         self._now = now
-        self._asking = asking
+        self._asking, self._passed = asking, passed
         self._min_interval = min_interval  # what bounded jobs obey where it runs
 
     def __repr__(self) -> str:
@@ -138,7 +139,15 @@ class Job:
     @property
     def notes(self) -> list[str]:
         """What a person should know about this job."""
-        return json.loads(self._state.notes) if self._state.notes else []
+        notes: list[str] = json.loads(self._state.notes) if self._state.notes else []
+        return [*notes, self.passed_over] if self.passed_over is not None else notes
+
+    @property
+    def passed_over(self) -> str | None:
+        """Why times that lie ahead will have no run, and until when; None where none will be passed over."""
+        at = self._state.next_at
+        lies_ahead = self._passed is not None and at is not None and at < self._passed.until
+        return self._passed.why if self._passed is not None and lies_ahead else None
 
     @property
     def revision(self) -> int:
@@ -178,7 +187,11 @@ class Job:
             return iter(())
         if options.bounded and too_often(self.trigger, self._min_interval):
             return iter(())  # its slots are passed over when they come
-        return upcoming_starts(self.trigger, options, self._state, self._now)
+        starts = upcoming_starts(self.trigger, options, self._state, self._now)
+        until = self._passed.until if self._passed is not None else 0
+        if self.trigger.type == "once":  # one time waits
+            return (max(at, until) for at in starts)
+        return dropwhile(lambda at: at < until, starts) if until else starts
 
     def to_dict(self) -> dict[str, Any]:
         """Plain data, times as ISO 8601 in UTC."""
@@ -214,6 +227,8 @@ class Job:
         state = self._state
         if state.run_id is None and state.queued and state.due_at is not None:
             return state.due_at  # a further attempt, or a requested start, comes before the next slot
+        if self._passed is not None and state.next_at is not None and state.run_id is None:
+            return next(self.starts(), None)
         if state.next_at is not None or state.run_id is None or not state.enabled or state.paused:
             return state.next_at
         # While it runs nothing is armed; what a person wants to see is when it would start again.
@@ -228,9 +243,32 @@ def job_views(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]], min_int
         min_interval = None if None in limits else min(limits)
     runs = [state.run_id for _, state in pairs if state.run_id is not None]
     asking = tx.runs.asking(runs) if runs else ()
-    return [Job(job, state, tx.now, min_interval, asking=state.run_id in asking) for job, state in pairs]
+    passed = _passed_over(tx, pairs)
+    return [
+        Job(job, state, tx.now, min_interval, asking=state.run_id in asking, passed=passed.get(job.id))
+        for job, state in pairs
+    ]
+
+
+def _passed_over(tx: Transaction, pairs: Sequence[tuple[JobDef, JobState]]) -> Mapping[int, PassedOver]:
+    """The jobs whose next times their kind will not run."""
+    found: dict[int, PassedOver] = {}
+    for kind, passing in PASSING.items():
+        armed = [job for job, state in pairs if job.kind == kind and state.next_at is not None and state.enabled]
+        found.update(passing(tx, armed) if armed else {})
+    return found
 
 
 def job_view(tx: Transaction, pair: tuple[JobDef, JobState]) -> Job:
     """One job as users see it."""
     return job_views(tx, [pair])[0]
+
+
+def next_jobs(tx: Transaction, number: int, hidden: Sequence[str] = ()) -> list[Job]:
+    """Among these are the `number` jobs that start next; times that are passed over are no starts."""
+    wanted = number
+    while True:
+        found = job_views(tx, tx.jobs.soonest(wanted, hidden))
+        if len(found) < wanted or sum(job.passed_over is None for job in found) >= number:
+            return found
+        wanted *= 4

@@ -80,7 +80,7 @@ class RunOutbox:
     def deliver(self, text: str, *, to: str = "last", title: str | None = None) -> Accepted:
         """Send a message with the end of this run: stored only if the run ends as success or noop.
 
-        A run that waits (`Wait`) does not keep it: send what is to be said when it is completed.
+        One that waits (`Wait`) keeps it until then.
 
         `to` is a connector, or `last`: the connector through which a person last wrote.
         """

@@ -30,6 +30,7 @@ _CLOSER = {
     "dead_node": "wakeful node list",
     "not_listening": "wakeful node list",
     "rate_limited": "wakeful agent limits",
+    "work_failed": "wakeful work list {subject} --status failed",
 }
 
 OPENED, REPEATED, CLOSED = "opened", "repeated", "closed"

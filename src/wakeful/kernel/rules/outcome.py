@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import json
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -146,6 +146,16 @@ class Outgoing(NamedTuple):
     text: str
     to: str
     title: str | None = None
+
+
+def kept_messages(messages: Sequence[Outgoing]) -> str:
+    """Messages as they are stored with a run that waits."""
+    return json.dumps(messages)
+
+
+def read_messages(text: str) -> tuple[Outgoing, ...]:
+    """The same again."""
+    return tuple(Outgoing(*item) for item in json.loads(text))
 
 
 class Result(NamedTuple):

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from wakeful.kernel.rules.options import from_text
-from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, GOES_ON, WAITING, Result
+from wakeful.kernel.rules.outcome import APPROVAL, FAILURES, GOES_ON, WAITING, Result, kept_messages
 from wakeful.kernel.rules.passing import ALREADY_RUNNING, MERGED, Passed, skip_slots
 from wakeful.kernel.rules.pending import BY_HAND, RETRY
 from wakeful.kernel.rules.policy import (
@@ -87,11 +87,12 @@ def settle(
     details = _details(run, result if merged is None else result._replace(error=merged))
     over = plan.ended is not None and again is None and not state.queued
     backoff = state.backoff_until if run.reason in BY_HAND and not over else None
+    look = _next_look(state, again, now)
     # One copy for everything a good end changes: this is the hot path, and each copy costs as much as the decisions.
     state = state._replace(
         enabled=0 if over else state.enabled,
         ended_at=now if over else state.ended_at,
-        due_at=_earliest(plan.next_at, _next_look(state, again, now)),
+        due_at=_earliest(plan.next_at, look),
         next_at=plan.next_at,
         slot=plan.slot,
         run_id=None,
@@ -106,7 +107,7 @@ def settle(
     )
     if over and plan.ended:
         state = end(state, plan.ended, now)
-    state, alerts = _count_error(job, state, result, now, again=again, backoff=backoff)
+    state, alerts = _count_error(job, state, result, now, again=again, backoff=backoff, look=look)
     if over and result.outcome in FAILURES:
         message = f"{job.name} failed and will not run again: {result.error}"
         alerts = (*alerts, AlertChange("failed", message))
@@ -162,7 +163,11 @@ def dropped(run: RunRow, why: str, now: int, before: str | None) -> Settled:
 def _wait(state: JobState, run: RunRow, result: Result) -> Settled:
     """The run no longer holds anything; its alarm is the deadline, after which it is unknown."""
     finish = Finish(run.id, "waiting", None, run.started_at, None, None)
-    return Settled(state._replace(due_at=result.until), finish, details=_details(run, result))
+    details = _details(run, result)
+    if result.messages and result.phase != APPROVAL:  # one that asks first is made anew, with its messages
+        kept = kept_messages(result.messages)
+        details = (RunDetails(run.id) if details is None else details)._replace(messages=kept)
+    return Settled(state._replace(due_at=result.until), finish, details=details)
 
 
 def _details(run: RunRow, result: Result) -> RunDetails | None:
@@ -238,11 +243,19 @@ def _merged(again: RunRow, deferred: Sequence[RunRow]) -> str | None:
 
 
 def _count_error(
-    job: JobDef, state: JobState, result: Result, now: int, *, again: RunRow | None, backoff: int | None
+    job: JobDef,
+    state: JobState,
+    result: Result,
+    now: int,
+    *,
+    again: RunRow | None,
+    backoff: int | None,
+    look: int | None,
 ) -> tuple[JobState, tuple[AlertChange, ...]]:
     """Errors in a row: they delay, and too many disable. An error that is tried again is not counted yet.
 
-    `backoff`: until when the job was backing off when a person started this run. It goes on as before.
+    `backoff`: until when the job was backing off when a person started this run. It goes on unless that succeeded.
+    `look`: when what waits for a start is looked at.
     """
     if result.outcome in ("success", "noop"):
         if not state.errors and state.last_error is None:
@@ -250,10 +263,10 @@ def _count_error(
         closed = (AlertChange("failing", None), AlertChange("stuck", None), AlertChange("failed", None))
         return state._replace(errors=0, last_error=None, failing_since=None), closed
     if result.outcome not in (*FAILURES, "unknown"):
-        return state, ()
+        return _backing_off(state, backoff, look), ()
     state = state._replace(last_error=result.error)
     if result.outcome == "unknown":  # it may have succeeded: no error, but nothing to call well either
-        return state, ()
+        return _backing_off(state, backoff, look), ()
     alerts: list[AlertChange] = []
     if result.outcome == "timeout":
         alerts.append(AlertChange("stuck", f"{job.name} ran past its limit: {result.error}"))
@@ -262,18 +275,17 @@ def _count_error(
     if again is not None or job.removed_at is not None:
         return state, tuple(alerts)
     if backoff is not None:
-        return _backing_off(state, backoff), tuple(alerts)
+        return _backing_off(state, backoff, look), tuple(alerts)
     state, more = fail_for_good(job, state, now)
     state = state._replace(due_at=_earliest(state.next_at, now if state.queued else None))
     return state, (*alerts, *more)
 
 
-def _backing_off(state: JobState, until: int) -> JobState:
-    """The state of a job whose next start is not before the end of this backoff."""
-    if state.next_at is None or until <= state.next_at:
+def _backing_off(state: JobState, until: int | None, look: int | None) -> JobState:
+    """The state of a job whose next start is not before the end of this backoff, if there is one."""
+    if until is None or state.next_at is None or until <= state.next_at:
         return state
-    due = until if not state.queued else state.due_at
-    return state._replace(next_at=until, backoff_until=until, due_at=due)
+    return state._replace(next_at=until, backoff_until=until, due_at=_earliest(until, look))
 
 
 def fail_for_good(job: JobDef, state: JobState, at: int) -> tuple[JobState, tuple[AlertChange, ...]]:

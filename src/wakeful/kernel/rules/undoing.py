@@ -17,7 +17,9 @@ from wakeful.triggers import Trigger
 #: For how long after an action it can be taken back.
 UNDO_MS = 600_000
 #: What is only recorded: no undo brings it back.
-FINAL = frozenset({"run", "retry", "cancel", "approve", "reject", "add", "edit", "drain", "undrain"})
+FINAL = frozenset(
+    {"run", "retry", "cancel", "approve", "reject", "add", "edit", "drain", "undrain", "revoke_token", "cancel_message"}
+)
 #: Actions of domains, each with the `module:name` of what takes it back: `(tx, context, row, by) -> str | None`.
 TAKEN_BACK_BY: dict[str, str] = {}
 #: What of a job's state actions change, and what shows whether it ran since.

@@ -19,7 +19,8 @@ class Action(NamedTuple):
     what: str
     """`pause`, `resume`, `disable`, `remove`, `acknowledge`, `snooze`, `pause_all` and `resume_all` of everything,
     `pause_workflow`, `resume_workflow`, `drain_workflow`, or `apply` where it was several things. What cannot be undone
-    is on record, too: `run`, `retry`, `cancel`, `approve`, `reject`, `add`, `edit`, `drain` and `undrain`."""
+    is on record, too: `run`, `retry`, `cancel`, `approve`, `reject`, `add`, `edit`, `drain`, `undrain`, `revoke_token`
+    and `cancel_message`."""
     actor: str
     """Who did it: a user, the name of a token, or that of a program's node."""
     via: str

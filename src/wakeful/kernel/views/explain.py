@@ -9,8 +9,8 @@ from wakeful import ids
 from wakeful.counting import counted
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN, Seen, is_gone, is_served
 from wakeful.kernel.engine.admission import all_drain
-from wakeful.kernel.model.explanations import STANDINGS, STARTED_WHEN, STORIES, Subject
-from wakeful.kernel.model.job import job_view
+from wakeful.kernel.model.explanations import SETTLED_BY, STANDINGS, STARTED_WHEN, STORIES, Subject
+from wakeful.kernel.model.job import Job, job_view
 from wakeful.kernel.rules.approval import APPROVAL, approvals
 from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.options import from_text
@@ -76,16 +76,14 @@ class _Story:
         tx, job = self.tx, self.job
         last = _last_run(tx, state)
         skips = tx.skips.of(job.id)
-        verb = "is" if self.trigger.reports else "runs"
         view = job_view(tx, (job, state))
-        sentences = [f"{job.name} {verb} {view.schedule}."]
-        sentences += self._future(state)
+        sentences = [f"{job.name} {'is' if self.trigger.reports else 'runs'} {view.schedule}."]
+        sentences += self._future(state, view)
         sentences += self._past(state, last) + self._more(last, of_run=False)
         sentences += [self._refused(skip) for skip in skips]
         if state.missed:
-            sentences.append(
-                f"{counted(state.missed, 'scheduled time')} passed without a run of {_its(state.missed)} own."
-            )
+            whose = "its" if state.missed == 1 else "their"
+            sentences.append(f"{counted(state.missed, 'scheduled time')} passed without a run of {whose} own.")
         open_alerts = [alert for alert in tx.alerts.latest(job_id=job.id) if alert.closed_at is None]
         sentences += [_stop(f"Alert since {self.when(alert.opened_at)}: {alert.message}") for alert in open_alerts]
         sentences += [_stop(f"Note: {note}") for note in view.notes]
@@ -182,7 +180,7 @@ class _Story:
         note = f" ({entry['note']})" if entry["note"] else ""
         return f"{asked}; {entry['by']} {entry['verdict']} it at {self.when(entry['decided_at'])}{note}."
 
-    def _future(self, state: JobState) -> list[str]:
+    def _future(self, state: JobState, view: Job) -> list[str]:
         tx = self.tx
         queued = [run for run in tx.runs.open(self.job.id) if run.status == "queued"] if state.queued else []
         if state.run_id is not None:
@@ -194,7 +192,8 @@ class _Story:
         if state.paused or not state.enabled:
             by_hand = [self._waits_to_start(run) for run in queued if run.reason in BY_HAND]
             kept = sum(run.reason in FROM_OUTSIDE for run in queued)
-            by_hand += [f"{counted(kept, 'request')} from outside {_wait(kept)} until it is resumed."] if kept else []
+            verb = "waits" if kept == 1 else "wait"
+            by_hand += [f"{counted(kept, 'request')} from outside {verb} until it is resumed."] if kept else []
             return self._stopped(state) + by_hand + (self._unserved() if by_hand else [])
         if state.parked is not None:
             text = f"It has been due since {self.when(state.ready_at or tx.now)} and waits"
@@ -203,7 +202,7 @@ class _Story:
             return [f"{text}: {waits_for(state.parked)}.", *self._held(), *self._unserved()]
         sentences = self._queued(queued)
         if state.next_at is not None and state.slot is not None:
-            sentences.append(self._next(state, state.slot, state.next_at))
+            sentences.append(self._after_passed(view) or self._next(state, state.slot, state.next_at))
         elif not queued:
             return self._untimed() + self._held()
         return self._but_held(sentences) + self._unserved()
@@ -219,8 +218,7 @@ class _Story:
 
     def _unserved(self) -> list[str]:
         """Nothing starts, whatever its time is, while there is no server."""
-        served = is_served(self.tx, self.seen)
-        return [] if served else ["No server is running: nothing starts until one does."]
+        return [] if is_served(self.tx, self.seen) else ["No server is running: nothing starts until one does."]
 
     def _held(self) -> list[str]:
         """That everything is held, or what its kind belongs to, for a job that would start by itself."""
@@ -253,7 +251,7 @@ class _Story:
             return ["It did not succeed at its one time, and will not run again by itself. Resume it to try it now."]
         ended = next_start(self.trigger, state, self.tx.now, 0.0).ended
         if ended:
-            return [f"It will not run again: {ended}. Give it a new trigger to continue."]
+            return [f"It will not run again: {ended}. Give it a new time to continue."]
         return ["It will not run: it is disabled. Resume it to continue."]
 
     def _queued(self, runs: list[RunRow]) -> list[str]:
@@ -264,13 +262,18 @@ class _Story:
         how = "waits to start at" if run.due_at > self.tx.now else "has waited to start since"
         return f"{ids.run_text(run.id)} {how} {self.when(run.due_at)}: {self._because(run)}."
 
+    def _after_passed(self, view: Job) -> str | None:
+        """The first time that is not passed over, where some are."""
+        at = next(view.starts(), None) if view.passed_over is not None else None
+        return f"It will run next at {self.when(at)}." if at is not None else None
+
     def _next(self, state: JobState, slot: int, next_at: int) -> str:
         if (expected := self.trigger.expects(self.when(slot), self.when(next_at))) is not None:
             return expected
         due = next_at <= self.tx.now
         text = f"It has been due since {self.when(next_at)}" if due else f"It will run next at {self.when(next_at)}"
-        if due and all_drain(self.tx):
-            return f"{text} and waits: every node is draining, and starts nothing more."
+        if due and (why := self._held_back(state)) is not None:
+            return f"{text} and waits: {why}."
         if state.backoff_until is not None:
             errors = counted(state.errors, "error")
             return f"{text}, held back by {errors} in a row; its own time was {self.when(slot)}."
@@ -278,6 +281,13 @@ class _Story:
             return f"{text}."
         moved = self._moved(slot, next_at)
         return f"{text}, for {self.when(slot)}{f': {moved}' if moved else ''}."
+
+    def _held_back(self, state: JobState) -> str | None:
+        """Why a time that has come does not start."""
+        if all_drain(self.tx):
+            return "every node is draining, and starts nothing more"
+        first = state.queued and from_text(self.job.options).approval  # as `in_order` has it
+        return "what was approved before goes first" if first else None
 
     def _moved(self, slot: int, next_at: int) -> str | None:
         """Why a start is later than its slot, as far as that can be worked out again."""
@@ -310,7 +320,8 @@ class _Story:
             return [f"It has started elsewhere{which} and has not reported its end."]
         if run.phase == APPROVAL:
             return [f"It waits for approval{which}. Approve or reject it to continue."]
-        return [f"It waits to be completed{which}."]
+        awaited = SETTLED_BY.get(run.kind)
+        return [f"It waits to be completed{which}." if awaited is None else f"It waits{which}: {awaited}."]
 
     def _taken_up(self, run: RunRow) -> str:
         """What the next server makes of a run that ended with its server."""
@@ -386,11 +397,3 @@ def _stop(text: str) -> str:
 
 def _lower(sentence: str) -> str:
     return sentence[:1].lower() + sentence[1:]
-
-
-def _wait(count: int) -> str:
-    return "waits" if count == 1 else "wait"
-
-
-def _its(count: int) -> str:
-    return "its" if count == 1 else "their"

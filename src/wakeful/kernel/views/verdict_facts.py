@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from wakeful import ids
 from wakeful.kernel.cluster.nodes import LONE_RUN, Seen, is_served
-from wakeful.kernel.model.job import job_views
+from wakeful.kernel.model.job import next_jobs
 from wakeful.kernel.model.run import GIVEN_UP, UNSENT
 from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.lately import FEWEST, HABIT, PRUNED, RECENT, fails_often, pruned_since
@@ -111,5 +111,5 @@ def _with_life(tx: Transaction, seen: Seen, facts: VerdictInput) -> VerdictInput
 
 
 def _next_start(tx: Transaction, hidden: Sequence[str]) -> int | None:
-    jobs = job_views(tx, tx.jobs.soonest(1, hidden))
+    jobs = next_jobs(tx, 1, hidden)
     return min((start for job in jobs for start in [next(iter(job.starts()), None)] if start is not None), default=None)

@@ -47,6 +47,8 @@ What = Literal[
     "edit",
     "drain",
     "undrain",
+    "revoke_token",
+    "cancel_message",
 ]
 
 

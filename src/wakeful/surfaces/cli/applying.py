@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
@@ -18,10 +18,12 @@ from wakeful.console.output import say, say_text
 from wakeful.console.store_location import Db, StoreLocation, given_store, place_beside
 from wakeful.console.tables import Json, print_json
 from wakeful.domains import domains
+from wakeful.domains.agents.naming import AGENT
 from wakeful.kernel.domain import Applicable, FileChanges
 from wakeful.kernel.domain import load as load_reference
 from wakeful.surfaces.cli.app import SERVER, app
 from wakeful.surfaces.cli.checking import File, budget_notes, config_named
+from wakeful.surfaces.cli.folding import folded_wakes
 
 if TYPE_CHECKING:
     from wakeful.config.entries import FleetFile
@@ -167,7 +169,6 @@ def budget_of(loaded: Loaded) -> list[Applicable]:
     """What all agents may use in a day, for a file that sets it or has agents."""
     from wakeful.domains.agents.budgets.applying import FileLimits
     from wakeful.domains.agents.budgets.rules import given_limits
-    from wakeful.domains.agents.naming import AGENT
 
     says_so = loaded.config.limits.model_fields_set & {"runs_per_day", "cost_per_day", "tokens_per_day"}
     if not says_so and not any(entry.new.kind == AGENT for entry in loaded.jobs.entries):
@@ -215,7 +216,8 @@ def _report(found: Whole, *, as_json: bool) -> None:
     if as_json:
         print_json(_as_data(found))
         return
-    for line in _lines(jobs, others):
+    folded = _folded(jobs)
+    for line in _lines(jobs, others, folded):
         say_text(line)
     if found.adds is not None and (words := found.adds.words(money)) is not None:
         say(words)
@@ -230,19 +232,30 @@ def _report(found: Whole, *, as_json: bool) -> None:
         say_note(f"{name} is not added: its time has passed.")
     for note in (*jobs.notes, *others.notes):
         say_note(note)
+    if folded:
+        say_note(f"{count(len(folded), 'wake job')} of agents not shown: use --json.")
     for wrong in others.wrong:
         say_note(f"not deployed: {wrong}")
 
 
-def _lines(jobs: Plan, others: FileChanges) -> Iterator[str]:
+def _folded(jobs: Plan) -> set[str]:
+    """The jobs nobody wrote, by which agents are woken."""
+    new = [one.draft.name for one in jobs.create if one.draft.kind == AGENT]
+    return folded_wakes(new) | folded_wakes([one.job.name for one in jobs.remove if one.job.kind == AGENT])
+
+
+def _lines(jobs: Plan, others: FileChanges, folded: Container[str]) -> Iterator[str]:
     for wanted in jobs.create:
+        if wanted.draft.name in folded:
+            continue
         off = "" if wanted.enabled else ", disabled"
         yield f"+ {wanted.draft.name}  {wanted.draft.trigger.brief()}{off}"
     yield from (f"+ {name}  workflow" for name in others.create)
     changed = [(update.owned.job.name, update.changes) for update in jobs.update]
     for name, pairs in [*changed, *others.update.items()]:
         yield f"~ {name}  " + "; ".join(f"{key}: {_word(old)} -> {_word(new)}" for key, (old, new) in pairs.items())
-    yield from (f"- {name}" for name in (*(one.job.name for one in jobs.remove), *others.remove))
+    gone = (*(one.job.name for one in jobs.remove), *others.remove)
+    yield from (f"- {name}" for name in gone if name not in folded)
 
 
 def _as_data(found: Whole) -> dict[str, Any]:

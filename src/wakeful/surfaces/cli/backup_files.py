@@ -14,6 +14,7 @@ from wakeful.errors import JobExists
 
 #: What lies beside the file of a store and belongs to it.
 BESIDE = ("-wal", "-shm", ".lock", ".logs")
+SUFFIXES = (".db", ".sqlite", ".sqlite3", ".bak")  # of files
 DATED = re.compile(r"wakeful-\d{8}-\d{6}\.db")
 
 
@@ -27,6 +28,8 @@ def file_for(target: str | None, to: str | None, keep: int | None, now: datetime
         raise WrongUse("--keep counts the backups in a directory: wakeful backup DIRECTORY --keep 7.")
     if not is_directory:
         return path, None
+    if not path.exists() and not (target or "").endswith("/") and path.suffix in SUFFIXES:
+        raise WrongUse(f"{path} reads like a file, and --keep makes a directory: wakeful backup backups --keep 7.")
     path.mkdir(mode=0o700, parents=True, exist_ok=True)
     return path / f"wakeful-{now:%Y%m%d-%H%M%S}.db", path
 

@@ -6,7 +6,7 @@ import json
 import platform
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
@@ -20,6 +20,7 @@ from wakeful.console.tables import Cell, Json, console, print_beside, print_json
 from wakeful.errors import SchedulerError
 from wakeful.kernel.engine.alerts import alert_rules
 from wakeful.kernel.rules.alerting import closer_look
+from wakeful.kernel.rules.approval import APPROVAL
 from wakeful.kernel.rules.holding import Hold, hold_of, hold_words
 from wakeful.kernel.views.orphans import orphans
 from wakeful.references import adopt
@@ -170,7 +171,7 @@ async def _look(scheduler: Scheduler) -> Inside | None:
             orphans(tx) if server is not None else [],
             asked,
             summary.open_approvals,
-            _doubts(tx, hidden, served=server is not None),
+            _doubts(tx, hidden, {alert.job for alert in alerts if alert.kind == "no_node"}, served=server is not None),
             hold_of(tx.nodes.held()),
             alert_rules(tx).to,
             nodes,
@@ -190,8 +191,26 @@ def _unhandled_soon(tx: Transaction, jobs: list[Job]) -> list[tuple[str, str, st
     ]
 
 
-def _doubts(tx: Transaction, hidden: tuple[str, ...], *, served: bool) -> Doubts:
-    """What looks wrong about the first jobs by name: a bounded number, however many are stored."""
+def _unplaced(tx: Transaction, jobs: list[Job]) -> list[tuple[str, str, str]]:
+    """Jobs that ask for labels which no running node has."""
+    nodes = [set(json.loads(node.details).get("labels", ())) for node in tx.members.alive()]
+    asked = [(job, sorted(job.options.get("labels") or ())) for job in jobs]
+    return [
+        (
+            job.name,
+            f"no running node is labelled {', '.join(wanted)}",
+            f"start one: wakeful serve --labels {','.join(wanted)}",
+        )
+        for job, wanted in asked
+        if wanted and not any(node.issuperset(wanted) for node in nodes)
+    ]
+
+
+def _doubts(tx: Transaction, hidden: tuple[str, ...], alerted: Collection[str | None], *, served: bool) -> Doubts:
+    """What looks wrong about the first jobs by name: a bounded number, however many are stored.
+
+    `alerted`: jobs about whose labels an alert is open.
+    """
     looked_at = [Job(*pair, tx.now) for pair in tx.jobs.matching(JobFilter(hidden=hidden, limit=MOST_EXAMINED))]
     jobs = [job for job in looked_at if job.enabled]
     missing = missing_predecessors(tx, jobs)
@@ -201,7 +220,8 @@ def _doubts(tx: Transaction, hidden: tuple[str, ...], *, served: bool) -> Doubts
         for job in jobs
         if (name := predecessor(job)) in missing
     ]
-    found += _unhandled_soon(tx, jobs) if served else []
+    if served:
+        found += [*_unhandled_soon(tx, jobs), *_unplaced(tx, [job for job in jobs if job.name not in alerted])]
     for job in jobs if not elsewhere else ():
         if job.kind == COMMAND and (tx.exclusive or not job.options.get("labels")):
             wrong = [text[0].lower() + text[1:].rstrip(".") for text in warnings_about_work(job, None)]
@@ -347,7 +367,8 @@ def _hold(inside: Inside) -> list[Check]:
 
 
 def _alerts(inside: Inside) -> list[Check]:
-    if not inside.alerts:
+    alerts = [alert for alert in inside.alerts if alert.kind != APPROVAL]  # who waits for an answer keeps nothing down
+    if not alerts:
         return [Check("alerts", ok=True, found="none open")]
     return [
         Check(
@@ -356,7 +377,7 @@ def _alerts(inside: Inside) -> list[Check]:
             found=f"{alert.message}{' (acknowledged)' if alert.acked_at is not None else ''}",
             do=_remedy(alert),
         )
-        for alert in inside.alerts
+        for alert in alerts
     ]
 
 

@@ -23,6 +23,12 @@ def is_folded_job(job: Job) -> bool:
     return job.kind == AGENT and job.name.endswith(f".{WAKE}") and is_quiet
 
 
+def folded_wakes(names: Sequence[str]) -> set[str]:
+    """Of the names of jobs that agents have, those of the jobs nobody wrote, beside others of the same agent."""
+    agents = [name.rpartition(".")[0] for name in names]
+    return {name for name in names if name.endswith(f".{WAKE}") and agents.count(name.removesuffix(f".{WAKE}")) > 1}
+
+
 def is_folded_run(run: Run) -> bool:
     """Whether an agent had nothing to do, or whether the run only woke it: the run that answered is another."""
     if run.kind != AGENT or run.status != "done":

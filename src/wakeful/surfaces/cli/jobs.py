@@ -132,18 +132,21 @@ def _page(wanted: JobFilter, tx: Transaction) -> list[Job]:
 async def _print_jobs(
     scheduler: Scheduler, wanted: JobFilter, most: int | None, zone: tzinfo, *, folds: bool = False
 ) -> int:
-    present, cut_off, folded = now_ms(), await cut_off_ids(scheduler), 0
+    present, cut_off, folded, passed = now_ms(), await cut_off_ids(scheduler), 0, dict[str, None]()
 
     def show(jobs: list[Job]) -> None:
         nonlocal folded
         kept = [job for job in jobs if not (folds and is_folded_job(job))]
         folded += len(jobs) - len(kept)
+        passed.update(dict.fromkeys(job.passed_over for job in kept if job.passed_over is not None))
         if kept:
             print_table(*job_rows(kept, present, zone, cut_off))
 
     shown = await _each_page(scheduler, wanted, most, show)
     if shown and (hold := hold_of(await scheduler.read(lambda tx: tx.nodes.held()))) is not None:
         say_note(f"Everything is paused {hold_words(hold)}: nothing starts until wakeful resume --all.")
+    for why in passed:
+        say_note(f"{why}.")
     if folded:
         say_note(folded_note(folded, "wake job", "of agents"))
     if shown == most:

@@ -28,6 +28,7 @@ from wakeful.console.opening import is_lone_run
 from wakeful.console.output import JsonFormatter, log_to
 from wakeful.console.store_location import ConfigFile, Db, given_store, nearest_config, place_beside
 from wakeful.errors import InvalidSetting, SchedulerShutdownError, StoreLocked
+from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.surfaces.cli.app import SERVER, app
 from wakeful.surfaces.cli.linking import new_link
 from wakeful.surfaces.cli.serve_log import ServeLog, on_signals
@@ -259,12 +260,20 @@ async def _serve(scheduler: Scheduler, settings: ServerSettings, known: BaseConf
             gc.freeze()
             _say_served(scheduler, settings, served.file if served is not None else None, token_file)
             log.info("dashboard: %s", await new_link(scheduler, settings.public_url or settings.url, "admin"))
+            await _say_hold(scheduler)
             if watch is not None:
                 watch.report()
             await stop.wait()
             await _stop(scheduler, server, settings.shutdown_wait)
             await serve_log.finish()
             log.info("stopped")
+
+
+async def _say_hold(scheduler: Scheduler) -> None:
+    """Warn where everything is paused, as after a restore: else the log of a server that starts nothing is silent."""
+    hold = hold_of(await scheduler.read(lambda tx: tx.nodes.held()))
+    if hold is not None:
+        log.warning("everything is paused %s: nothing starts until wakeful resume --all", hold_words(hold))
 
 
 def _trace(scheduler: Scheduler, known: BaseConfig) -> None:

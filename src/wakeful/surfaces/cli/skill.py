@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from wakeful.console.failures import say_note
 from wakeful.console.output import say
 from wakeful.console.tables import Json, print_json
 from wakeful.errors import AlreadyExists, InvalidSetting
@@ -26,23 +27,31 @@ DEFAULT = Path(".claude/skills/wakeful")
 def skill(folder: Folder = None, *, as_json: Json = False) -> None:
     """Write SKILL.md, which teaches an agent the command line.
 
-    An earlier one is replaced; any other file of that name is left alone.
+    An earlier one is replaced, and kept beside it where it was another; any other file of that name is left alone.
     """
     path = (folder if folder is not None else DEFAULT) / NAME
-    _write(path, SOURCE.read_text(encoding="utf-8"))
+    kept = _write(path, SOURCE.read_text(encoding="utf-8"))
     if as_json:
         print_json({"file": str(path)})
     else:
         say(f"Wrote {path}.")
+    if kept is not None:
+        say_note(f"the one before was an older one, or was edited: it is now {kept}")
 
 
-def _write(path: Path, text: str) -> None:
+def _write(path: Path, text: str) -> Path | None:
+    """Where an earlier one was put that was not the same."""
     begin = text.partition("description:")[0]
     try:
-        if path.exists() and not path.read_text(encoding="utf-8").startswith(begin):
+        before = path.read_text(encoding="utf-8") if path.exists() else None
+        if before is not None and not before.startswith(begin):
             raise AlreadyExists(f"{path} is another skill, and is left as it is: name another directory.")
+        kept = path.with_name(f"{NAME}.before") if before not in (None, text) else None
+        if kept is not None:
+            path.replace(kept)
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         why = getattr(error, "strerror", None) or "it is not text"
         raise InvalidSetting(f"{path} cannot be written ({why}).") from None
+    return kept

@@ -20,7 +20,7 @@ from wakeful.console.output import say
 from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Column, HowMany, Json, print_json, print_sentence, print_table
 from wakeful.errors import IntervalParseError, InvalidTrigger
-from wakeful.kernel.model.job import job_views
+from wakeful.kernel.model.job import next_jobs
 from wakeful.kernel.rules.policy import spaced_slots, thinned_note
 from wakeful.surfaces.cli.app import TIME, app
 from wakeful.surfaces.cli.when import read_when
@@ -104,6 +104,8 @@ def _print_job(job: Job, zone: tzinfo, number: int, *, as_json: bool) -> None:
     present, exact = now_ms(), need_seconds(times)
     for ms in times:
         say(f"  {stamp(ms, zone, exact=exact)}  {ahead(ms, present)}")
+    if job.passed_over is not None:
+        say_note(f"{job.passed_over}.")
     if not times:
         say(f"  no next time: it is {job.status}" if job.status in ("paused", "disabled", "done") else "  no next time")
 
@@ -151,6 +153,8 @@ def _print_starts(place: StoreLocation, number: int, *, as_json: bool) -> None:
             for job, ms in starts
         ]
         print_table([Column("WHEN", 8), Column("TIME", 20), Column("JOB", 10), Column("SCHEDULE", 16, spare=1)], rows)
+        for why in dict.fromkeys(job.passed_over for job, _ in starts if job.passed_over is not None):
+            say_note(f"{why}.")
     elif not place.exists:
         say(f"Nothing will start: there is no store at {place} yet.")
     else:
@@ -163,7 +167,7 @@ def _start(job: Job, ms: int) -> dict[str, Any]:
 
 async def next_starts(scheduler: Scheduler, number: int) -> list[tuple[Job, int]]:
     """The next starts of everything stored, in order of time; only jobs that could be among them are read."""
-    jobs = await scheduler.read(lambda tx: job_views(tx, tx.jobs.soonest(number, scheduler.host.hidden_kinds)))
+    jobs = await scheduler.read(lambda tx: next_jobs(tx, number, scheduler.host.hidden_kinds))
     return merged_starts(jobs, number)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from wakeful.console.humanize import relative
-from wakeful.console.opening import change, now_ms, read
+from wakeful.console.opening import change, now_ms, read, rights_here
 from wakeful.console.output import Yes, ask_before_final, say
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, Json, print_json, print_table
@@ -89,7 +89,7 @@ def revoke(ctx: typer.Context, name: Name, *, yes: Yes = False, as_json: Json = 
     It cannot be undone: create another. At a terminal you are asked before.
     """
     ask_before_final(f"The token {name} will be rejected from now on.", yes=yes)
-    change(chosen(ctx, db), lambda scheduler: scheduler.revoke_token(name))
+    change(chosen(ctx, db), lambda scheduler: scheduler.server_side.revoke_token(name, rights_here()))
     if as_json:
         print_json({"name": name, "revoked": True})
     else:

@@ -76,7 +76,7 @@ def _show(actions: list[Action], *, as_json: bool) -> None:
 
 def _cells(action: Action, now: int) -> list[str | Cell]:
     more = f" and {action.changed - 1} more" if action.changed > 1 else ""
-    who = f"{action.actor} ({action.via})"
+    who = f"{action.via}:{action.actor}"  # as it is written everywhere
     return [action.id, relative(to_ms(action.at), now), action.what, f"{action.name}{more}", who]
 
 

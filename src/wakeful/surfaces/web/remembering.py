@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable
 from typing import Generic, NamedTuple, TypeVar
 from weakref import WeakKeyDictionary
 
-from wakeful.clock import SystemClock
+from wakeful.clock import Clock, SystemClock
 from wakeful.scheduler import Scheduler
 
 T = TypeVar("T")
@@ -37,7 +37,8 @@ class _Asking(NamedTuple, Generic[T]):
 class Remembered(Generic[T]):
     """One costly question about a store; `key` tells its forms apart."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
         self._known: WeakKeyDictionary[Scheduler, dict[str, _CacheEntry[T]]] = WeakKeyDictionary()
         self._asking: dict[tuple[int, str], _Asking[T]] = {}
 
@@ -46,7 +47,7 @@ class Remembered(Generic[T]):
         known = self._known.setdefault(scheduler, {}).get(key)
         if known is None:
             return await self._find(scheduler, key, find)
-        age = SystemClock().boot() - known.at
+        age = self._clock.boot() - known.at
         if known.took < CHEAP_MS:
             return await self._find(scheduler, key, find)
         if age > min(LONGEST_MS, known.took * TIMES):
@@ -58,7 +59,7 @@ class Remembered(Generic[T]):
         if key in self._known.setdefault(scheduler, {}):
             return await self.ask(scheduler, key, find)
         asking = self._begin(scheduler, key, find)
-        waited_s = (SystemClock().boot() - asking.began) / 1000
+        waited_s = (self._clock.boot() - asking.began) / 1000
         await asyncio.wait({asking.task}, timeout=max(0.0, FIRST_S - waited_s))
         return asking.task.result() if asking.task.done() else None
 
@@ -67,7 +68,7 @@ class Remembered(Generic[T]):
         asking = self._asking.get((id(scheduler), key))
         if asking is None:
             task = asyncio.ensure_future(self._find(scheduler, key, find))
-            self._asking[id(scheduler), key] = asking = _Asking(task, SystemClock().boot())
+            self._asking[id(scheduler), key] = asking = _Asking(task, self._clock.boot())
             task.add_done_callback(lambda done: self._done(id(scheduler), key, done))
         return asking
 
@@ -77,9 +78,9 @@ class Remembered(Generic[T]):
             task.exception()  # the next reader asks again, and is told
 
     async def _find(self, scheduler: Scheduler, key: str, find: Callable[[], Awaitable[T]]) -> T:
-        began = SystemClock().boot()
+        began = self._clock.boot()
         value = await find()
-        ended = SystemClock().boot()
+        ended = self._clock.boot()
         known = self._known.setdefault(scheduler, {})
         known.pop(key, None)
         known[key] = _CacheEntry(value, ended, ended - began)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
+from wakeful.counting import counted
 from wakeful.errors import InvalidTrigger
 from wakeful.triggers.durations import UNITS, format_interval
 from wakeful.triggers.sentences.calendar import EVERY_DAY, Dates
@@ -86,11 +87,22 @@ def _hourly(parts: Parts) -> bool:
 def _even(pace: int, unit: int, size: int) -> int:
     steps = pace // unit
     if pace % unit or size % steps:
+        near = ["1 hour", "2 hours"] if UNITS["h"] < pace < 2 * UNITS["h"] else _dividing(steps, unit, size)
         raise refused(
-            f"has times {format_interval(pace)} apart, which no clock repeats evenly: "
-            f"leave the days and hours out, or bound it by active hours."
+            f"has times {format_interval(pace)} apart, which no clock repeats evenly: say {' or '.join(near)}, or only "
+            f'"every {format_interval(pace)}", with active_hours for the hours of a day.'
         )
     return steps
+
+
+def _dividing(steps: int, unit: int, size: int) -> list[str]:
+    """The nearest lengths that an hour or a minute is a multiple of."""
+    fit = [step for step in range(1, size // 2 + 1) if size % step == 0]
+    found = (
+        max((one for one in fit if one < steps), default=None),
+        min((one for one in fit if one > steps), default=None),
+    )
+    return [counted(one, "minute" if unit == UNITS["m"] else "second") for one in found if one is not None]
 
 
 def _hour(parts: Parts, steps: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from difflib import get_close_matches
 
@@ -36,6 +37,11 @@ _LEADING = ("from", "until", "till", "til", "since", "starting", "ending", "betw
 #: How people begin who ask for something.
 _ASKING = ("please", "run", "runs", "start", "do", "execute", "schedule", "it", "this", "remind", "me", "job")
 _LONGEST = 200
+_TIME = r"(\d{1,2}(?::\d\d)?(?:\s?[ap]m)?)"
+_RANGE = re.compile(
+    rf"(?<![\w:-])(?:from\s|between\s)?{_TIME}\s?[-\u2013]\s?{_TIME}(?![\w:-])", re.IGNORECASE | re.ASCII
+)
+_CLOCK = re.compile(r"(?<![\w:+-])(\d{1,2}):(\d\d)(?![\w:])", re.ASCII)
 _MOST_WORDS = 30
 _UNITS = ("second", "seconds", "minute", "minutes", "hour", "hours", "day", "days", "week", "weeks")
 _KNOWN = sorted(
@@ -64,12 +70,26 @@ _KNOWN = sorted(
 
 def nearest(sentence: str, is_read: Callable[[str], bool]) -> str:
     """`did you mean "…"?`: the sentence with its words corrected or a time added, or else the most similar example."""
+    impossible = _no_time(sentence)
+    if impossible is not None:
+        return f"{impossible} is no time of day: write one from 00:00 to 23:59."
+    ranged = _RANGE.sub(r"from \1 to \2", sentence[:_LONGEST])
+    if ranged != sentence and is_read(ranged):
+        return f'did you mean "{ranged}"?'
     words = Text(sentence[:_LONGEST]).words[:_MOST_WORDS]
     for attempt in (*_completed(words), *_corrected(words)):
         if is_read(attempt):
             return f'did you mean "{attempt}"?'
     near = get_close_matches(" ".join(words), EXAMPLES, 1, 0.0)
     return f'write for example "{near[0]}".' if near else f'write for example "{EXAMPLES[0]}".'
+
+
+def _no_time(sentence: str) -> str | None:
+    """The first text of a sentence that is written like a time of day, and is none."""
+    for hour, minute in _CLOCK.findall(sentence[:_LONGEST]):
+        if int(hour) > 24 or int(minute) > 59 or (int(hour) == 24 and int(minute)):
+            return f"{hour}:{minute}"
+    return None
 
 
 def _completed(words: list[str]) -> list[str]:
@@ -92,7 +112,9 @@ def _corrected(words: list[str]) -> list[str]:
     better = [near[word][0] if near.get(word) else word for word in words]
     asked = next((index for index, word in enumerate(words) if word not in _ASKING), 0)
     fewer = [word for word in words if word not in unknown]
-    found = [one for one in (better[asked:], better, fewer, better[:-1]) if one and one != words]
+    # What has a number says when: without it, the sentence would mean another time.
+    shorter = better[:-1] if better and not any(sign.isdigit() for sign in better[-1]) else []
+    found = [one for one in (better[asked:], better, fewer, shorter) if one and one != words]
     return [
         f"{_joined(one)}{end}" for one in found for end in ("", _time_for(one)) if not end or one[-1] not in _LEADING
     ]

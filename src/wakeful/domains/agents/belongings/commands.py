@@ -102,7 +102,7 @@ def work_release(ctx: typer.Context, *, ref: Item, as_json: Json = False, db: Db
 @app.command("retry")
 def work_retry(ctx: typer.Context, *, ref: Item, as_json: Json = False, db: Db = None) -> None:
     """Queue a done or failed item again."""
-    found = change(chosen(ctx, db), lambda s: s.transact(lambda tx, _: items.retry_item(tx, ref)))
+    found = change(chosen(ctx, db), lambda s: s.transact(lambda tx, context: items.retry_item(tx, context, ref)))
     print_json(found) if as_json else say(f"{ref} is {found['status']}.")
 
 

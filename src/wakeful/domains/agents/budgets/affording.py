@@ -11,7 +11,7 @@ from wakeful.domains.agents.budgets.rules import BudgetLimits, Caps, caps_of, in
 from wakeful.domains.agents.hours import within_hours
 from wakeful.domains.agents.naming import agent_of
 from wakeful.domains.agents.runners.spec import reports_cost
-from wakeful.triggers import Interval, Trigger, trigger_from_data
+from wakeful.triggers import Interval, TimedTrigger, Trigger, trigger_from_data
 
 WEEK = 7
 Place = tuple[str, ...]
@@ -121,4 +121,5 @@ def _runs_a_day(job: Scheduled, now: int, zone: str) -> int:
         ends = next_day(begins, zone)
         counts.append(trigger.count_slots(begins - 1, ends - 1))
         begins = ends
-    return max(counts)
+    most = trigger.max_runs if isinstance(trigger, TimedTrigger) else None
+    return max(counts) if most is None else min(most, max(counts))

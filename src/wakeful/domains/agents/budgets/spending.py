@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.agents.budgets.rules import (
@@ -38,6 +39,7 @@ from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.naming import HEARTBEAT, wake_job
 from wakeful.kernel.engine.alerts import alert_key, close_alert, open_alert
 from wakeful.kernel.hooks import Refused
+from wakeful.kernel.model.explanations import PassedOver
 from wakeful.kernel.model.measures import RunCost
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.triggers.moments import spoken
@@ -71,8 +73,12 @@ DEFAULT = BudgetLimits(Caps(cost=in_millionths(COST_PER_DAY)), "UTC", RUNS_PER_D
 def limits_of(tx: Transaction) -> BudgetLimits:
     """The budget of all agents together, as every process on this store knows it."""
     text = tx.facts.get(FACT)
-    if text is None:
-        return DEFAULT
+    return DEFAULT if text is None else _read_limits(text)
+
+
+@lru_cache(maxsize=64)
+def _read_limits(text: str) -> BudgetLimits:
+    """As stored; every start and every end of a run asks."""
     found: dict[str, Any] = json.loads(text)
     return BudgetLimits(caps_of(found), found["timezone"], found.get("each"))
 
@@ -128,6 +134,24 @@ def refuse_by_hand(tx: Transaction, context: Context, job: JobDef) -> Refused | 
     _alert(tx, context, payload["agent"], why)
     tomorrow = spoken(next_day(tx.now, limits.zone), place_named(limits.zone))
     return Refused(OVER_BUDGET, f"{why[1]} (over_budget); the next day begins at {tomorrow}")
+
+
+def passed_over(tx: Transaction, jobs: Sequence[JobDef]) -> dict[int, PassedOver]:
+    """Of jobs that call agents by themselves, those whose next times find no budget: they wait for the next day."""
+    limits, payloads = limits_of(tx), {job.id: json.loads(job.payload) for job in jobs}
+    asking = {job_id: payload for job_id, payload in payloads.items() if payload["does"] in ASKING}
+    scopes = {payload["agent"]: scope_of(payload["agent"]) for payload in asking.values()}
+    spent = tx.of(Budgets).spent([FLEET, *scopes.values()], day_of(tx.now, limits.zone)) if asking else {}
+    found, once = dict[int, PassedOver](), {job.id for job in jobs if trigger_of(job.trigger).type == "once"}
+    for job_id, payload in asking.items():
+        agent = payload["agent"]
+        why = why_over(effective_payload(tx, payload), limits, spent[scopes[agent]], spent[FLEET])
+        if why is not None:  # as in `refuse_start`
+            until = fresh_start(tx, agent, limits) if job_id in once else next_day(tx.now, limits.zone)
+            at = spoken(until, place_named(limits.zone))
+            then = f"and it waits until {at}" if job_id in once else f"and times before {at} are passed over"
+            found[job_id] = PassedOver(until, f"{why[1]}, {then}")
+    return found
 
 
 def over_budget(tx: Transaction, payload: Mapping[str, Any]) -> tuple[str | None, int | None]:

@@ -95,4 +95,6 @@ async def release_work(scheduler: Sched, _: Operator, item_id: Ref) -> Response:
     summary="Let a done or failed item be worked on again",
 )
 async def retry_work(scheduler: Sched, _: Operator, item_id: Ref, key: Key) -> Response:
-    return await key.transact(scheduler, lambda tx, _: work.retry_item(tx, item_id), lambda found: answer(200, found))
+    return await key.transact(
+        scheduler, lambda tx, context: work.retry_item(tx, context, item_id), lambda found: answer(200, found)
+    )

@@ -42,7 +42,7 @@ class TelegramConnector:
         self.account = hashlib.sha256(token.encode()).hexdigest()
         self.api = BotApi(token, base_url, clock, settings)
         self.secrets = [token, token.partition(":")[2]]
-        self._arrived = Arrived()
+        self._arrived = Arrived(token)
         self._receiver: Receiver | None = None
 
     # -- sending ------------------------------------------------------------------------------------------------------
@@ -50,15 +50,16 @@ class TelegramConnector:
     async def send(self, message: Message) -> None:
         if message.to is None:
             raise Permanent(unpaired(self.name))
-        for index, (text, more) in enumerate(self._calls(message)):
-            if index < self._arrived.of(message.id):
+        calls = self._calls(message)
+        for index, (text, more) in enumerate(calls):
+            if index < self._arrived.of(message, len(calls)):
                 continue
             try:
                 await self._send_part(message.to, text, more)
             except BotError as error:
                 raise _as_failure(error) from None
-            self._arrived.note(message.id, index + 1)
-        self._arrived.forget(message.id)
+            self._arrived.note(message, index + 1, len(calls))
+        self._arrived.forget(message)
 
     def _calls(self, message: Message) -> list[tuple[str, dict[str, Any]]]:
         """The parts of a message, each with what goes along; a very long one is its first part and a file."""

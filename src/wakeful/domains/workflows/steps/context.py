@@ -33,7 +33,7 @@ from wakeful.domains.workflows.steps.tables import DONE, FAILED, UNCERTAIN, Step
 from wakeful.domains.workflows.steps.wanted import StepRequest
 from wakeful.domains.workflows.threads import counted, current
 from wakeful.domains.workflows.timing import RECONCILE_LIMIT_MS, RECONCILE_TRIES, reconcile_delay
-from wakeful.errors import InvalidJob
+from wakeful.errors import IntervalParseError, InvalidJob
 from wakeful.kernel.rules.outcome import ApprovalNeeded, TransientError, clean
 from wakeful.triggers.durations import format_interval
 
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 MAX_STEP_NAME = 200
+MAX_VALUE = 16 * 1024 * 1024
 
 
 class StepContext(HandlerContext):
@@ -129,8 +130,8 @@ class StepContext(HandlerContext):
             self._refuse(f"reconcile of the step {name!r} is a function, not {reconcile!r:.80}.")
         try:
             wanted.limit = read_limit(timeout, STEP_LIMIT_MS)
-        except InvalidJob as error:
-            self._refuse(f"The step {name!r}: {error}")
+        except (InvalidJob, IntervalParseError) as error:
+            self._refuse(f"timeout of the step {name!r}: {error}")
         known = self.known.get(name)
         if known is not None and known.status == DONE:
             return json.loads(known.value) if known.value is not None else None
@@ -284,7 +285,7 @@ class StepContext(HandlerContext):
         except (Exception, SystemExit) as error:  # noqa: BLE001 - it is on record, and the handler may catch it
             await self._note_failure(step, error, wanted.caller)
         try:
-            text = as_json(value, f"What the step {wanted.name!r} returns")
+            text = _as_value(value, f"What the step {wanted.name!r} returns")
         except LogicError as error:
             self._cut_off(step, str(error), reconciles=reconciles)
         await self._end_step(step._replace(status=DONE, value=text))
@@ -337,7 +338,7 @@ class StepContext(HandlerContext):
             return None
         if isinstance(verdict, Applied):
             try:
-                text = as_json(verdict.result, f"The result of reconcile of the step {wanted.name!r}")
+                text = _as_value(verdict.result, f"The result of reconcile of the step {wanted.name!r}")
             except LogicError as error:
                 self._doubt(StepUncertain(wanted.name, str(error), reconcile_delay(known.tries)))
             await self._end_step(known._replace(status=DONE, value=text, error=None, error_type=None))
@@ -382,6 +383,14 @@ class StepContext(HandlerContext):
         error.about = {PHASE: "step", VERSION: self._attempt.version, PREPARED: about}
         self.failure = self.failure or (error, "handler")
         raise error
+
+
+def _as_value(value: Any, what: str) -> str:
+    """What is kept of a step, or LogicError: each later attempt, and who looks at the run, reads all of it."""
+    text = as_json(value, what)
+    if len(text) > MAX_VALUE:
+        raise LogicError(f"{what} has {len(text):,} bytes of JSON, and may have {MAX_VALUE:,}: return a reference.")
+    return text
 
 
 class _Late(TimeoutError):

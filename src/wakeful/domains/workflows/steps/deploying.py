@@ -9,8 +9,8 @@ from wakeful.domains.workflows.issues import resolve_issue
 from wakeful.domains.workflows.phases import CRASHED
 from wakeful.domains.workflows.steps.ending import note_parked
 from wakeful.domains.workflows.steps.places import STEPS, arm_places, base_of, is_place
-from wakeful.domains.workflows.steps.tables import PARKED, RETRYING, RUNNING, UNCERTAIN, TaskRow, Tasks
-from wakeful.domains.workflows.steps.taking import event_id_of
+from wakeful.domains.workflows.steps.tables import PARKED, QUEUED, RETRYING, RUNNING, UNCERTAIN, TaskRow, Tasks
+from wakeful.domains.workflows.steps.taking import event_id_of, promote
 from wakeful.domains.workflows.tables import HandlerRow, WorkflowRow, WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.errors import InvalidJob
@@ -30,7 +30,9 @@ def store_steps(
     if is_place(name):
         return
     _ask_new_code(tx, context, workflow, name)
-    tx.of(Tasks).drop_unbegun(workflow, name)
+    tasks = tx.of(Tasks)
+    tasks.drop_unbegun(workflow, name)
+    promote(tx, *(task for task in tasks.begun(workflow, name) if task.status == QUEUED))  # behind one that is gone
     tx.of(WorkflowVerbs).change_handler(workflow, name, keyed=0, seen=0, wake_at=None)
     if known is None or known.topics() != list(handler.subscribes):
         tx.of(Topics).await_again(workflow, handler.subscribes)

@@ -89,7 +89,8 @@ def steps_committed(tx: Transaction, context: Context, commits: Sequence[Commit]
     others = {one.attempt.id: split(one.attempt, one.outgoing.messages)[1] for one in commits}
     names = {one.attempt.workflow for one in commits}
     elsewhere = {other.workflow for found in others.values() for other in found}
-    tx.of(WorkflowVerbs).lock_jobs(*sorted(names | elsewhere))
+    if len(names | elsewhere) > 1:  # all at once, in one order; one alone is locked below
+        tx.of(WorkflowVerbs).lock_jobs(*sorted(names | elsewhere))
     saved: dict[int, WorkflowRun] = {}
     for name in sorted(names):
         saved.update(

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from wakeful.domains.workflows.tables import OF_JOB, HandlerRow, WorkflowRow, with_workflow
 from wakeful.domains.workflows.topics.tables import EventRow
 from wakeful.store.rows import Rows, Verbs
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
+
+    from wakeful.store.session import Session
 
 READY, QUEUED, RUNNING, RETRYING, UNCERTAIN, PARKED = "ready", "queued", "running", "retrying", "uncertain", "parked"
 DONE, FAILED = "done", "failed"
@@ -28,6 +31,17 @@ _FREED = (  # of each key, whose turn nobody has, the oldest that waits
     f"FROM ({_KEYS}) k JOIN workflow_tasks t ON t.event_id = (SELECT o.event_id FROM workflow_tasks o "
     f"WHERE {_OF_KEY} AND o.status = 'queued' ORDER BY o.seq LIMIT 1) "
     f"WHERE NOT EXISTS (SELECT 1 FROM workflow_tasks o WHERE {_OF_KEY} AND o.{_HOLDS})"
+)
+
+#: Where nothing but the start of a place itself changes what is read of it.
+_DUE = (
+    "FROM workflow_handlers h JOIN workflows w ON w.name = h.workflow JOIN job_state s ON s.job_id = h.job_id "
+    "WHERE h.workflow = ? AND h.type = 'steps' AND h.open_run IS NULL AND w.issue IS NULL AND w.working_run IS NULL "
+    "AND s.queued > 0 AND s.run_id IS NULL AND s.due_at <= ?"
+)
+_OVER = (
+    "SELECT r.id FROM workflow_handlers h JOIN job_state s ON s.job_id = h.job_id "
+    "JOIN workflow_runs r ON r.id = s.last_run_id WHERE h.workflow = ? AND r.status = 'committed'"
 )
 
 
@@ -266,3 +280,33 @@ class Tasks(Verbs):
 
     def forget_steps(self, event_ids: Sequence[int]) -> None:
         self._session.delete_in("workflow_steps", "event_id", event_ids)
+
+
+class ReadAhead(Verbs):
+    """What the starts and ends of several places ask about one workflow: a turn of the engine has many.
+
+    The first of them in a transaction asks for itself alone; the second asks for all.
+    """
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._due: dict[int, tuple[HandlerRow, WorkflowRow]] = {}
+        self._over: set[int] = set()
+        self._looks: dict[tuple[str, str], int] = {}  # how often, by what is asked and workflow
+
+    def due(self, job_id: int, workflow: str, now: int) -> tuple[HandlerRow, WorkflowRow] | None:
+        """The place of a job that is due, and its workflow; None where that was not read. Each is given once."""
+        if self._is_second("due", workflow):
+            rows = self._session.rows(f"SELECT {OF_JOB} {_DUE}", (workflow, now))
+            self._due = {handler.job_id: (handler, row) for handler, row in map(with_workflow, rows) if handler.job_id}
+        return self._due.pop(job_id, None)
+
+    def is_over(self, run_id: int, workflow: str) -> bool:
+        """Whether the last run of a job is known to be committed, which is for good."""
+        if run_id not in self._over and self._is_second("over", workflow):
+            self._over.update(self._column(_OVER, workflow))
+        return run_id in self._over
+
+    def _is_second(self, what: str, workflow: str) -> bool:
+        looks = self._looks[what, workflow] = self._looks.get((what, workflow), 0) + 1
+        return looks == 2

@@ -73,7 +73,9 @@ def take(tx: Transaction, context: Context, wanting: Sequence[Wanting]) -> list[
     """Let each of these runs have an event whose turn it is."""
     found: dict[int, Found] = {}
     handlers = {(one.attempt.workflow, base_of(one.attempt.handler)) for one in wanting}
-    tx.of(WorkflowVerbs).lock_jobs(*sorted({workflow for workflow, _ in handlers}))
+    workflows = sorted({workflow for workflow, _ in handlers})
+    if len(workflows) > 1:  # all at once, in one order; one alone is locked below
+        tx.of(WorkflowVerbs).lock_jobs(*workflows)
     for workflow, name in sorted(handlers):
         ours = [one for one in wanting if (one.attempt.workflow, base_of(one.attempt.handler)) == (workflow, name)]
         found.update(_take(tx, context, LockedJobs(tx, workflow), name, ours))
@@ -89,8 +91,7 @@ def _take(
     found: dict[int, Found] = {one.attempt.id: Fenced() for one in wanting}
     if base is None or not alive:
         return found
-    for one in alive:
-        base = _add(tx, jobs, base, one)
+    base = _add_all(tx, jobs, base, alive)
     attempts = [one.attempt for one in alive]
     taken = _next(tx, context, base, len(attempts))
     found.update(_begin(tx, list(zip(attempts, taken, strict=False))))
@@ -110,10 +111,26 @@ def _is_fenced(jobs: LockedJobs, attempt: WorkflowRun) -> bool:
     return is_fenced(attempt, jobs.state(attempt.job_id))
 
 
-def _add(tx: Transaction, jobs: LockedJobs, base: HandlerRow, given: Wanting) -> HandlerRow:
-    """Make tasks of events whose keys are known now, and note how far they go."""
+def _add_all(tx: Transaction, jobs: LockedJobs, base: HandlerRow, wanting: Sequence[Wanting]) -> HandlerRow:
+    """Make tasks of events whose keys are known now, and note how far they go, and whether that is all there are."""
+    keyed = base.keyed
+    for one in wanting:
+        # Those that came together bring the same events: what the first has brought is not looked at again.
+        if one.keyed and (one.after is None or one.keyed[-1].event.seq > keyed):
+            keyed = _add(tx, base._replace(keyed=keyed), one)
+    seen = base.seen
+    if base.dirty > seen and not tx.of(Tasks).unkeyed(base.workflow, base.topics()[0], keyed, 1):
+        seen = base.dirty
+    if (keyed, seen) != (base.keyed, base.seen) and base.job_id is not None:
+        tx.of(WorkflowVerbs).set_by_job(("keyed", "seen"), [(base.job_id, keyed, seen)])
+        jobs.note_seen(base.job_id, seen)
+    return base._replace(keyed=keyed, seen=seen)
+
+
+def _add(tx: Transaction, base: HandlerRow, given: Wanting) -> int:
+    """Make tasks of events whose keys are known now; the number up to which all events have theirs."""
     tasks, keyed = tx.of(Tasks), given.keyed
-    known = tasks.of_events([one.event.id for one in keyed]) if keyed else {}
+    known = tasks.of_events([one.event.id for one in keyed])
     follows = given.after is not None and given.after <= base.keyed  # else a deploy has begun anew meanwhile
     others = [
         task
@@ -142,14 +159,7 @@ def _add(tx: Transaction, jobs: LockedJobs, base: HandlerRow, given: Wanting) ->
         )  # fmt: skip
     if rows:
         tasks.add(rows)
-    last = max([base.keyed, *(one.event.seq for one in keyed if follows)])
-    seen = base.seen
-    if base.dirty > base.seen and not tasks.unkeyed(base.workflow, base.topics()[0], last, 1):
-        seen = base.dirty
-    if (last, seen) != (base.keyed, base.seen) and base.job_id is not None:
-        tx.of(WorkflowVerbs).set_by_job(("keyed", "seen"), [(base.job_id, last, seen)])
-        jobs.note_seen(base.job_id, seen)
-    return base._replace(keyed=last, seen=seen)
+    return max([base.keyed, *(one.event.seq for one in keyed if follows)])
 
 
 def _next(tx: Transaction, context: Context, base: HandlerRow, count: int) -> list[tuple[TaskRow, EventRow] | EventRow]:

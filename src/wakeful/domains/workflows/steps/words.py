@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from wakeful.counting import counted
+from wakeful.domains.workflows.words import SETTLE, UNKNOWN
 
 
 def parked_words(workflow: str, count: int, error: str | None) -> str:
@@ -24,7 +25,8 @@ def no_such_step(name: str, workflow: str, event: str) -> str:
 
 def uncertain_step(name: str, why: str, workflow: str, run: str) -> str:
     """A step was cut off, and nothing can find out what became of it."""
+    first = why.partition("\n")[0]
     return (
-        f"It is not known whether the step {name!r} happened ({why.rstrip('.')}). "
-        f"Settle it: wakeful workflow settle {workflow} {run} happened (or did_not_happen, or skip)"
+        f"{UNKNOWN} the step {name!r} happened ({first.rstrip('.')}).{SETTLE}"
+        f"wakeful workflow settle {workflow} {run} happened (or did_not_happen, or skip)"
     )

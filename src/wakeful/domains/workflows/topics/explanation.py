@@ -75,7 +75,7 @@ def _task_stands(task: TaskRow, when: When) -> str:
         )
     if task.status == RETRYING:
         at = f" at {when(task.retry_at)}" if task.retry_at is not None else ""
-        return f"{run} failed{why}, and {task.handler} tries again{at}."
+        return f"{run} failed{why}, and it is tried again{at}."
     if task.status == UNCERTAIN:
         return f"It is not known whether a step of {run} happened{why}: wakeful workflow show {name}."
     if task.status == QUEUED:

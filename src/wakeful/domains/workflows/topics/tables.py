@@ -207,6 +207,10 @@ class Topics(Verbs):
         )
         return self._session.execute(sql, (now, reason, input_id))
 
+    def reserved_by(self, run_id: int) -> list[EventRow]:
+        """What a run works on."""
+        return self._events.all("WHERE run_id = ? AND status = 'reserved' ORDER BY id", run_id)
+
     def causes_of_run(self, run_id: int) -> list[int]:
         """The inputs that caused what the run reserved."""
         sql = (

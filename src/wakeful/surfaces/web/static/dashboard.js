@@ -13,6 +13,7 @@ export const make = (name, about = {}, ...inside) => {
 };
 export const write = (node, text) => { if (node && node.textContent !== text) node.textContent = text; };
 
+const clock = () => performance.now();
 // Of the server's clock from ours.
 let offset = Number(page.dataset.now) - Date.now();
 let holding = false;
@@ -44,33 +45,35 @@ class Region {
 
   plan() {
     if (this.timer || this.busy) return;
-    this.timer = setTimeout(() => { this.timer = null; this.fetch(); }, Math.max(0, this.next - performance.now()));
+    this.timer = setTimeout(() => { this.timer = null; this.fetch(); }, Math.max(0, this.next - clock()));
   }
 
   async fetch() {
     if (!this.dirty || held()) return;
     this.dirty = false;
     this.busy = true;
-    const began = performance.now();
+    const began = clock();
+    const asked = this.began < freed || began < freed + 3e3;
     try {
       const answer = await fetch(this.source, { headers: { "If-None-Match": this.tag || "" }, redirect: "manual" });
       // Who was signed out, and a page of what is gone, are told so by the page.
       const { headers, status } = answer;
-      if (answer.type === "opaqueredirect" || status === 401 || status === 404 && began > 5000) location.reload();
+      if (answer.type === "opaqueredirect" || status === 401 || status === 404 && began > 5e3) location.reload();
       this.dirty ||= status > 499;
       const verdict = headers.get("Wakeful-Verdict");
       if (verdict) sign(verdict);
       if (status === 200) {
         this.tag = headers.get("ETag");
+        this.began = began;
         // What was left alone is fetched again when nobody is in its way.
-        if (swap(this.id, await answer.text())) { this.tag = null; this.dirty = true; }
+        if (swap(this.id, await answer.text(), asked)) { this.tag = null; this.dirty = true; }
       }
     } catch { this.dirty = true; }
     // What is still being counted is asked for again.
     this.dirty ||= $(`#${this.id}[data-soon]`);
     this.busy = false;
-    const now = performance.now();
-    this.next = now + (now - began > 300 ? 5000 : 1000);
+    const now = clock();
+    this.next = now + (now - began > 300 ? 5e3 : 1e3);
     if (this.dirty) this.plan();
   }
 }
@@ -80,24 +83,26 @@ export const touchAll = () => regions.forEach((one) => one.touch());
 
 let skipped = 0;
 let newer = 0;
-let freed = 0;
-// What somebody points at may change for once, because they asked for it.
-export const letGo = () => { freed = performance.now() + 3000; touchAll(); };
-export function swap(id, html) {
-  const old = document.getElementById(id);
+let free;
+let freed = -3e3;
+// What somebody points at may change when it is next fetched, and for some seconds, because they asked for it.
+export const letGo = () => { freed = clock(); touchAll(); };
+export function swap(id, html, asked) {
+  const old = $(`#${id}`);
   const fresh = new DOMParser().parseFromString(html, "text/html").getElementById(id);
   skipped = newer = 0;
+  free = asked;
   if (old && fresh) { merge(old, fresh); tick(); document.dispatchEvent(new CustomEvent("swapped", { detail: old })); }
-  if (newer || document.getElementById(`newer-${id}`)) use((found) => found.offer(old, newer));
+  if (newer || $(`#newer-${id}`)) use((found) => found.offer(old, newer));
   return skipped;
 }
 
 const key = (node) => (node.nodeType === 1 ? node.dataset.id || node.id || null : null);
 const own = "form, dialog, [data-selection]";
 const inHand = (node) => node.nodeType === 1 && (node.matches(own) || node.matches("[data-id]") &&
-  (node.contains(document.activeElement) || performance.now() > freed && node.matches(":hover") || $("input:checked", node)));
+  (node.contains(document.activeElement) || !free && node.matches(":hover") || $("input:checked", node)));
 // Who has scrolled into a list of what is newest reads there.
-const touched = (list) => performance.now() > freed && list.matches("[data-list]") &&
+const touched = (list) => !free && list.matches("[data-list]") &&
   (list.matches(":hover, :focus-within") || $("input:checked", list) || list.dataset.list && list.getBoundingClientRect().top < 0);
 const flash = (node) => { node.classList?.remove("fresh"); void node.offsetWidth; node.classList?.add("fresh"); };
 
@@ -133,14 +138,14 @@ function merge(old, fresh) {
 // -- the stream: tabs share one --
 
 const channel = "BroadcastChannel" in window ? new BroadcastChannel("wakeful") : null;
-let heard = performance.now();
+let heard = clock();
 let lostAt = null;
 let source = null;
 let release = null;
 let leaving = null;
 
 function hear(kind, data) {
-  heard = performance.now();
+  heard = clock();
   if (data.now) { offset = data.now - Date.now(); sign(data.verdict); }
   if (lostAt || kind === "hello") { lostAt = null; touchAll(); }
   show("live");
@@ -161,11 +166,11 @@ function show(word) {
   live.dataset.state = word;
   write(live, word === "lost" ? "no server" : holding ? "held" : word);
   page.classList.toggle("lost", word === "lost");
-  const notice = document.getElementById("lost");
+  const notice = $("#lost");
   if (word !== "lost") notice?.remove();
   else if (!notice) {
     const text = `This page lost the server at ${lostAt.toLocaleTimeString("en-GB")} and is trying again. What you see is from then.`;
-    (document.getElementById("verdict") || $("main")).prepend(make("p", { id: "lost", className: "notice", role: "alert" }, text));
+    ($("#verdict") || $("main")).prepend(make("p", { id: "lost", className: "notice", role: "alert" }, text));
   }
 }
 
@@ -174,7 +179,7 @@ function listen() {
   source = new EventSource("/ui/stream");
   for (const kind of ["hello", "changed", "beat", "closing"])
     source.addEventListener(kind, ({ data }) => { const said = JSON.parse(data); hear(kind, said); channel?.postMessage({ kind, data: said }); });
-  source.onerror = () => { channel?.postMessage({ kind: "lost" }); lose(); if (source?.readyState === 2) setTimeout(listen, 1000); };
+  source.onerror = () => { channel?.postMessage({ kind: "lost" }); lose(); if (source?.readyState === 2) setTimeout(listen, 1e3); };
 }
 
 function lead() {
@@ -191,13 +196,13 @@ function lead() {
 if (channel) channel.onmessage = ({ data }) => (data.kind === "lost" ? lose() : hear(data.kind, data.data));
 document.addEventListener("visibilitychange", () => {
   clearTimeout(leaving);
-  if (document.hidden) leaving = setTimeout(() => release?.(), 30_000);
-  else { heard = performance.now(); lead(); touchAll(); }
+  if (document.hidden) leaving = setTimeout(() => release?.(), 3e4);
+  else { heard = clock(); lead(); touchAll(); }
 });
 if (page.dataset.page) {
   lead();
   // Signs of life come every five seconds.
-  setInterval(() => performance.now() - heard > 14e3 && lose(), 1000);
+  setInterval(() => clock() - heard > 14e3 && lose(), 1000);
   // What depends on the time alone, such as lateness, is looked at again without an event.
   setInterval(() => lostAt || touchAll(), 6e4);
 }
@@ -234,7 +239,7 @@ tick();
 // -- actions --
 
 export const UNREACHED = "The server did not answer. Nothing is known to have changed.";
-const bar = document.getElementById("undo");
+const bar = $("#undo");
 export const KEPT = "wakeful-undo";
 let hiding = null;
 export function tell(text, action) {
@@ -245,7 +250,7 @@ export function tell(text, action) {
     bar.append(make("button", { className: "btn bare", type: "button", onclick: () => use((found) => found.undo()) }, "Undo"));
   }
   bar.hidden = false;
-  hiding = setTimeout(() => (bar.hidden = true), 10_000);
+  hiding = setTimeout(() => (bar.hidden = true), 1e4);
 }
 const told = sessionStorage.getItem("wakeful-told");
 if (told) { sessionStorage.removeItem("wakeful-told"); tell(...JSON.parse(told)); }
@@ -262,10 +267,7 @@ document.addEventListener("click", (event) => {
 $("form.find input")?.addEventListener("focus", more, { once: true });
 document.addEventListener("focusin", ({ target }) => {
   const mark = target.closest(".tl td.cut a");
-  if (!mark) return;
-  // Without it, the line is written all the same.
-  more().catch(() => {});
-  write($("[data-aloud]"), `${$("th", mark.closest("tr")).textContent.trim()}: ${mark.getAttribute("aria-label")}`);
+  if (mark) write($("[data-aloud]"), `${$("th", mark.closest("tr")).textContent.trim()}: ${mark.getAttribute("aria-label")}`);
 });
 
 // -- keys: what they do is loaded with the first one --
@@ -282,7 +284,8 @@ document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || $("dialog[open]") || event.defaultPrevented) return;
   if (event.target.matches("input:not([type=checkbox]), textarea, select") || event.key === " " && event.target.matches("button, a, input, summary, pre")) return;
   const leads = Date.now() - going < 1500;
-  if (quiet() && event.key !== "?" || !"/gjkx.yu ?".includes(event.key) && !leads) return;
+  const along = /^Arrow[LR]/.test(event.key) && event.target.closest(".tl a");
+  if (!along && (quiet() && event.key !== "?" || !"/gjkx.yu ?".includes(event.key) && !leads)) return;
   event.preventDefault();
   going = event.key === "g" ? Date.now() : 0;
   use((found) => found.press(event.key, leads));

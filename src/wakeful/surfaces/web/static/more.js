@@ -100,13 +100,12 @@ document.addEventListener("focusin", (event) => { if (hits && !event.target.clos
 
 // -- the timeline: arrows go from mark to mark, and a line says where one is --
 
-document.addEventListener("keydown", (event) => {
-  const steps = { ArrowRight: 1, ArrowLeft: -1 };
-  if (!steps[event.key] || !event.target.closest(".tl a")) return;
+const STEPS = { ArrowRight: 1, ArrowLeft: -1 };
+function walk(step) {
   const marks = $$(".tl td.cut a");
-  const next = marks[marks.indexOf(event.target.closest("a")) + steps[event.key]];
-  if (next) { event.preventDefault(); next.focus(); }
-});
+  const at = marks.indexOf(document.activeElement);
+  if (at >= 0) marks[at + step]?.focus();
+}
 
 // -- keys --
 
@@ -132,7 +131,8 @@ const KEYS = {
   "?": [help, "this list"],
 };
 export function press(key, leads) {
-  if (leads && PLACES[key]) location.assign(PLACES[key]);
+  if (STEPS[key]) walk(STEPS[key]);
+  else if (leads && PLACES[key]) location.assign(PLACES[key]);
   else KEYS[key]?.[0]();
 }
 function help() {
