@@ -29,7 +29,7 @@ class LoopbackServer:
     def __exit__(self, *_):
         self._server.shutdown()
         self._server.server_close()
-        self._thread.join(10)
+        self._thread.join(120)
 
     @property
     def url(self):

@@ -70,10 +70,10 @@ def test_the_fastapi_recipe_starts_and_stops_the_scheduler_with_the_app(tmp_path
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        assert started.wait(30)
+        assert started.wait(120)
         assert module.scheduler.is_running()
         port = server.servers[0].sockets[0].getsockname()[1]
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=30) as client:
+        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=120) as client:
             run_id = client.post("/refresh").json()["run"]
             while (shown := client.get(f"/runs/{run_id}").json())["status"] != "done":
                 pass
@@ -81,7 +81,7 @@ def test_the_fastapi_recipe_starts_and_stops_the_scheduler_with_the_app(tmp_path
             assert client.get("/runs/nonsense").status_code == 404
     finally:
         server.should_exit = True
-        thread.join(30)
+        thread.join(120)
     assert not thread.is_alive()
     assert module.scheduler.get_status() == "stopped"
 

@@ -111,7 +111,7 @@ def test_a_process_ends_beside_a_thread_that_never_does():
         "    LimitedThreadPool('own').submit(threading.Event().wait)\n"
         "asyncio.run(main())\nprint('ended')\n"
     )
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=30, check=True)
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True)
     assert found.stdout == "ended\n"
 
 

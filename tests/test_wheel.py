@@ -42,7 +42,7 @@ def names(requirements):
 def wheel(tmp_path_factory):
     folder = tmp_path_factory.mktemp("dist")
     command = [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(folder)]
-    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=60)
+    subprocess.run(command, cwd=ROOT, check=True, capture_output=True, timeout=300)
     (path,) = folder.glob("*.whl")
     with zipfile.ZipFile(path) as archive:
         yield archive
@@ -71,14 +71,14 @@ def test_the_lock_for_running_is_the_part_of_the_other_that_running_needs():
 
 def test_make_run_installs_the_lock_for_running_and_no_other(tmp_path):
     command = ["make", "--no-print-directory", "--dry-run", f"VENV={tmp_path / 'env'}", "run"]
-    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=60).stdout
+    told = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True, timeout=300).stdout
     assert {*re.findall(r"--requirement (\S+)", told)} == {"requirements/run.txt"}
     assert "--editable" not in told
     assert told.splitlines()[-1].endswith("-m wakeful.cli demo")
 
 
 def test_the_wheel_runs_the_demo_with_the_packages_of_the_lock_alone(wheel, tmp_path):
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True, timeout=60)
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", tmp_path / "env"], check=True, timeout=300)
     (packages,) = (tmp_path / "env").glob("lib/python*/site-packages")
     wheel.extractall(packages)
     for name in (name for name, pin in pins("run").items() if "sys_platform == 'win32'" not in pin):

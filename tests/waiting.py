@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wakeful.clock import SystemClock, block
 
-PATIENCE_S = 120  # after which a wait is a failure; nothing takes so long on purpose
+PATIENCE_S = 300  # after which a wait is a failure; nothing takes so long on purpose
 FIRST_PAUSE_S, LONGEST_PAUSE_S = 0.001, 0.05  # from one question to the next: what answers needs the processor too
 
 

@@ -15,9 +15,8 @@ from bench.measures import Column, Plan, Table
 from bench.measures.million import timed
 from bench.server import running
 from wakeful import Cron, NewJob, Scheduler, ids
-from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.selections import JobSelection
-from wakeful.kernel.context import Context
+from wakeful.kernel.context import Context, Rights
 from wakeful.store.interface import Transaction
 from wakeful.store.records import RunRow
 

@@ -1,7 +1,7 @@
-"""Functions that a configuration names: in a file beside it, or in a module that is installed.
+"""Functions that a configuration names: in a file next to it, or in a module that is installed.
 
 A file is loaded by its path under a private name, so that two files of one name do not meet and none takes the place of
-an installed module; it is loaded again when it changed. What it imports itself is also found beside it.
+an installed module; it is loaded again when it changed. What it imports itself is also found next to it.
 """
 
 from __future__ import annotations

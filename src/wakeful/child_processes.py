@@ -144,7 +144,7 @@ async def run_beside(
     stdin: bytes = b"",
     keep: int = OUTPUT_KEPT,
 ) -> Finished:
-    """Run a program beside the event loop, for as long as it takes; who cancels this kills it with its group."""
+    """Run a program alongside the event loop, for as long as it takes; who cancels this kills it with its group."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[Finished] = loop.create_future()
     child = _Child(argv, env, cwd, stdin, keep)

@@ -91,7 +91,7 @@ class ManualClock:
 class SharedClock:
     """The wall time of a database that several nodes share; their own clocks do not matter.
 
-    Boot time goes on by itself; now and then the database says what time it is, and ties the two together. The clock
+    Boot time continues by itself; now and then the database says what time it is, and ties the two together. The clock
     is never ahead of the database's, and behind it by no more than the quickest answer took to come.
     """
 

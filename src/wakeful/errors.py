@@ -46,7 +46,7 @@ SchedulerError
 │   │   ├── StoreMissing                        a database in which no store was made yet
 │   │   └── StoreGone                           its file was removed or replaced while it was in use
 │   ├── StoreRefused                            it does not accept what was to be written
-│   ├── StoreUnreachable                        the server does not answer, or not us; we go on when it does
+│   ├── StoreUnreachable                        the server does not answer, or not us; we continue when it does
 │   └── StoreFull                               no space left on the device
 │
 │   Those of one part of the program, defined in the module named:

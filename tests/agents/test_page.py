@@ -32,7 +32,7 @@ def test_every_configuration_is_valid(text, tmp_path):
 def test_the_program_prints_what_it_says(tmp_path):
     [program], [promised] = blocks("python"), blocks("text")
     result = subprocess.run(
-        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=True
     )
     assert result.stdout == promised
 

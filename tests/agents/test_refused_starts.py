@@ -10,8 +10,12 @@ from tests.agents.virtual_agents import VirtualAgents, agent
 from tests.kernel.scene import at, virtual
 from tests.workflows.mailroom import Mailroom, fails
 from wakeful import After, Every, LogicError, Manual, Once, ScheduleTriggerError, Webhook
+from wakeful.domains.agents import schedules
 from wakeful.domains.agents.limits.holding import meet_limit
-from wakeful.kernel.actions.authorization import Rights
+from wakeful.domains.agents.schedules import ScheduleSpec
+from wakeful.domains.agents.task import Task
+from wakeful.errors import StartRefused
+from wakeful.kernel.context import Rights
 
 pytestmark = pytest.mark.promise("D5", "X3")
 
@@ -246,3 +250,23 @@ async def test_a_start_that_waits_for_another_reason_than_first_says_the_one_tha
         assert explained.facts["why_not_now"] == "rate_limited"
         assert (await scheduler.agents.get("a"))["skips"] == {"held": 1}
         assert (await scheduler.get_ledger("a.tick", since="1d")).total.waiting == {"rate_limited": 1}
+
+
+@virtual
+async def test_a_start_by_hand_over_budget_counts_whoever_asks_for_it(scene, agents):
+    ada = Rights("ada", admin_kinds=True)
+    async with agents.scheduler_with({"a": agent(budget={"runs_per_day": 1})}) as scheduler:
+        spec = ScheduleSpec(Task("Count."), {"type": "cron", "expression": "0 9 * * *"}, None, "a")
+        await scheduler.transact(lambda tx, context: schedules.put(tx, context, "tally", spec), rights=ada)
+        await scheduler.start()
+
+        async def start():
+            return await scheduler.transact(lambda tx, context: schedules.start(tx, context, "tally"), rights=ada)
+
+        run, _ = await start()
+        await scheduler.wait_for_run(run)
+        for times in (1, 2):
+            with pytest.raises(StartRefused):
+                await start()
+            [skip] = (await scheduler.explain("tally")).facts["skips"]
+            assert (skip["reason"], skip["count"]) == ("over_budget", times)

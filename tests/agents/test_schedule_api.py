@@ -17,8 +17,7 @@ from wakeful.domains.agents.schedules import ScheduleSpec
 from wakeful.domains.agents.task import Task
 from wakeful.domains.agents.timing import MODIFIERS, camel, is_same, read_timing, timing_of
 from wakeful.errors import IntervalParseError, InvalidJob, InvalidTrigger
-from wakeful.kernel.actions.authorization import Rights
-from wakeful.kernel.actions.authorized import WriteTerms
+from wakeful.kernel.context import Rights
 from wakeful.kernel.rules.options import OPTION_NAMES, as_written, from_text
 from wakeful.routing import json_schema
 from wakeful.routing.problems import ApiError
@@ -26,7 +25,7 @@ from wakeful.routing.problems import ApiError
 pytestmark = pytest.mark.promise("C1")
 
 NOW = 1_767_225_600_000  # 2026-01-01
-TERMS = WriteTerms(Rights("ada", via="api", admin_kinds=True, priority=True), "UTC")
+ADA = Rights("ada", via="api", admin_kinds=True, priority=True)
 EVERY = {"type": "every", "intervalMinutes": 60}
 SAID = {
     "anchor": "2026-01-01T00:10:00Z", "on": "failure", "start": "2026-02-01T00:00:00Z", "until": "2026-03-01T00:00:00Z",
@@ -95,15 +94,15 @@ async def test_a_schedule_of_an_agent_is_written_changed_and_read_with_its_optio
 
         def put(tx, context, options):
             spec = ScheduleSpec(Task("Count."), {**EVERY, "jitter": 5}, None, "a", options_of(options))
-            return schedules.put(tx, context, "tally", spec, TERMS)[0], job_of(tx, "tally")
+            return schedules.put(tx, context, "tally", spec)[0], job_of(tx, "tally")
 
-        shown, (payload, stored) = await scheduler.transact(lambda tx, context: put(tx, context, given))
+        shown, (payload, stored) = await scheduler.transact(lambda tx, context: put(tx, context, given), rights=ADA)
         assert (payload["timeout"], payload["deliver"], stored["timeout"]) == (600_000, "phone", "11m")
         assert (stored["catch_up"], stored["priority"], stored["deliver"]) == ("skip", 3, {"to": "ci", "on": "failure"})
         assert (stored["lanes"], stored["labels"]) == ({"agent:a": 1000, "gpu": 2}, ["big", "here"])
         read = shape(shown, "UTC")
         assert read["schedule"] == {**EVERY, "jitter": 5}
-        same, again = await scheduler.transact(lambda tx, context: put(tx, context, read["options"]))
+        same, again = await scheduler.transact(lambda tx, context: put(tx, context, read["options"]), rights=ADA)
         assert (again, shape(same, "UTC")["options"]) == ((payload, stored), read["options"])
         assert {"timeout": "10m", "deliver": "phone", "lanes": {"gpu": 2}}.items() <= read["options"].items()
 
@@ -111,13 +110,13 @@ async def test_a_schedule_of_an_agent_is_written_changed_and_read_with_its_optio
             spec = ScheduleSpec(
                 None, None, None, options=options_of({"timeout": None, "lanes": None, "deliver": None, "hooks": None})
             )
-            schedules.patch(tx, context, "tally", spec, TERMS)
+            schedules.patch(tx, context, "tally", spec)
             return job_of(tx, "tally")
 
         for wrong in ({"deliver": {}}, {"deliver": "No Name"}, {"timeout": "soon"}, {"hooks": {"on": "any"}}):
             with pytest.raises((InvalidJob, IntervalParseError)):
-                await scheduler.transact(lambda tx, context, wrong=wrong: put(tx, context, wrong))
-        payload, stored = await scheduler.transact(patch)
+                await scheduler.transact(lambda tx, context, wrong=wrong: put(tx, context, wrong), rights=ADA)
+        payload, stored = await scheduler.transact(patch, rights=ADA)
         assert {"timeout", "deliver"}.isdisjoint(payload)
         assert (stored["lanes"], "deliver" in stored, stored["priority"]) == ({"agent:a": 1000}, False, 3)
 
@@ -128,17 +127,19 @@ async def test_a_schedule_of_a_session_takes_options_too_and_keeps_the_lane_of_i
 
         def put(tx, context, options):
             spec = ScheduleSpec(Task("Count.", session="team"), EVERY, None, None, options)
-            found = schedules.put(tx, context, "tally", spec, TERMS)[0]
+            found = schedules.put(tx, context, "tally", spec)[0]
             return job_of(tx, "tally")[1], found.options
 
-        stored, said = await scheduler.transact(lambda tx, context: put(tx, context, {"lanes": {"gpu": 1}, "retry": 1}))
+        stored, said = await scheduler.transact(
+            lambda tx, context: put(tx, context, {"lanes": {"gpu": 1}, "retry": 1}), rights=ADA
+        )
         assert (stored["lanes"], said["lanes"]) == ({"gpu": 1, "session:team": 1}, {"gpu": 1})
-        stored, said = await scheduler.transact(lambda tx, context: put(tx, context, {"lanes": None}))
+        stored, said = await scheduler.transact(lambda tx, context: put(tx, context, {"lanes": None}), rights=ADA)
         assert (stored["lanes"], "lanes" in said, said["retry"]["delays"]) == ({"session:team": 1}, False, ["30s"])
-        stored, _ = await scheduler.transact(lambda tx, context: put(tx, context, None))
+        stored, _ = await scheduler.transact(lambda tx, context: put(tx, context, None), rights=ADA)
         assert stored["retry"]["delays"] == ["30s"]  # what is not spoken of stays
         with pytest.raises(InvalidJob, match="no option 'hooks'"):
-            await scheduler.transact(lambda tx, context: put(tx, context, {"hooks": "ci"}))
+            await scheduler.transact(lambda tx, context: put(tx, context, {"hooks": "ci"}), rights=ADA)
 
 
 @virtual
@@ -149,14 +150,14 @@ async def test_options_change_nothing_else_about_the_job(scene, agents, of):
 
         def put(tx, context, options):
             spec = ScheduleSpec(Task("Count."), EVERY, None, of, options)
-            schedules.put(tx, context, "tally", spec, TERMS)
+            schedules.put(tx, context, "tally", spec)
 
         others = [{"kind": "command", "payload": {"argv": ["id"]}}, {"trigger": {}}, {"name": "b"}, {"enabled": False}]
         for _ in ("when it is made", "when it is changed"):
             for wrong in others:
                 with pytest.raises(InvalidJob, match=f"has no option '{min(wrong)}'"):
-                    await scheduler.transact(lambda tx, context, wrong=wrong: put(tx, context, wrong))
-            await scheduler.transact(lambda tx, context: put(tx, context, None))
+                    await scheduler.transact(lambda tx, context, wrong=wrong: put(tx, context, wrong), rights=ADA)
+            await scheduler.transact(lambda tx, context: put(tx, context, None), rights=ADA)
 
 
 @pytest.mark.promise("X29")

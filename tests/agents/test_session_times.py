@@ -12,8 +12,7 @@ from wakeful.domains.agents import schedules
 from wakeful.domains.agents.schedules import ScheduleSpec
 from wakeful.domains.agents.task import Task
 from wakeful.errors import ScheduleTriggerError
-from wakeful.kernel.actions.authorization import Rights
-from wakeful.kernel.actions.authorized import WriteTerms
+from wakeful.kernel.context import Rights
 
 ACCEPTED = (202, {"status": "accepted"})
 PAYLOAD = {"prompt": "Summarise"}
@@ -347,11 +346,10 @@ async def test_a_schedule_that_is_written_while_its_message_is_under_way_counts_
 
     sessions = VirtualSessions(scene, act)
     async with sessions.scheduler() as scheduler:
-        terms = WriteTerms(Rights("ana"), "UTC")
 
         async def wish(prompt, expression, write=schedules.put):
             wanted = ScheduleSpec(Task(prompt), {"type": "cron", "expression": expression})
-            await scheduler.transact(lambda tx, node: write(tx, node, "standup", wanted, terms))
+            await scheduler.transact(lambda tx, node: write(tx, node, "standup", wanted), rights=Rights("ana"))
 
         await wish("Summarise", "0 9 * * *")
         await scheduler.start()
@@ -371,11 +369,10 @@ async def test_a_schedule_that_is_written_while_its_message_is_under_way_counts_
 async def test_a_schedule_that_is_written_while_it_waits_starts_nothing_beside_it_and_keeps_its_deadline(scene, write):
     sessions = VirtualSessions(scene, lambda number, _: ACCEPTED if number == 1 else (200, {}))
     async with sessions.scheduler() as scheduler:
-        terms = WriteTerms(Rights("ana"), "UTC")
 
         async def wish(expression, write=schedules.put):
             wanted = ScheduleSpec(Task("Summarise"), {"type": "cron", "expression": expression})
-            await scheduler.transact(lambda tx, node: write(tx, node, "standup", wanted, terms))
+            await scheduler.transact(lambda tx, node: write(tx, node, "standup", wanted), rights=Rights("ana"))
 
         await wish("0 9 * * *")
         await scheduler.start()

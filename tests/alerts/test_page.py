@@ -56,7 +56,7 @@ def test_the_commands_do_what_is_shown(tmp_path):
 def test_the_program_runs_as_printed(tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", blocks("python")[0]],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.stdout == "files: failing\n", done.stderr
 

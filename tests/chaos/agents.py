@@ -22,8 +22,8 @@ from tests.chaos.killing import ROOT
 from tests.chaos.waiting import until
 from wakeful.domains.agents.work import MOST_ATTEMPTS
 
-PATIENCE_S = 120.0
-SETTLE_S = 120.0
+PATIENCE_S = 300.0
+SETTLE_S = 300.0
 LISTENING = re.compile(r"listening on (http://\S+:\d+)")
 
 FILE = """
@@ -75,6 +75,9 @@ class Server:
             lambda found: found is not None or self.process.poll() is not None,
             time.monotonic() + PATIENCE_S,
         )
+        if url is None:
+            self.process.kill()
+            self.process.wait(PATIENCE_S)
         assert url is not None, log.read_text()[-2000:]
         token = (folder / "wakeful.db.token").read_text().strip()
         headers = {"Authorization": f"Bearer {token}"}

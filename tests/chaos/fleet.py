@@ -17,7 +17,7 @@ from tests.chaos.node import READY, Fact, read_facts
 from tests.chaos.waiting import LOOK_S, any_ends
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 FOREVER = float("inf")
 
 

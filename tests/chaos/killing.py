@@ -99,7 +99,7 @@ class Drill:
             for _ in range(self._scenario.kills):
                 self._live_and_die()
             server = self._spawn("tests.chaos.server")
-            meddler.communicate(timeout=30)  # its stdin ends, and with it its work
+            meddler.communicate(timeout=120)  # its stdin ends, and with it its work
             assert meddler.returncode == 0, f"the meddler failed: {self._said('tests.chaos.meddler')[-2000:]}"
             asyncio.run(self._until_settled(server))
             server.terminate()

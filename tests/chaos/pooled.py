@@ -26,7 +26,7 @@ from wakeful.errors import SchedulerError
 
 SERVER_CONNECTIONS = 4  # fewer than a node has: each is used by everybody
 READERS = 4
-PATIENCE_S = 120.0
+PATIENCE_S = 300.0
 
 
 class Way(Protocol):

@@ -77,7 +77,7 @@ class Proxy:
         self.refuse()
         self._through.set()
         for thread in self._threads:
-            thread.join(10)
+            thread.join(120)
 
     # -- how it works -------------------------------------------------------------------------------------------------
 

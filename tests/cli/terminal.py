@@ -19,7 +19,7 @@ import pytest
 
 from wakeful.surfaces.cli import main
 
-PATIENCE = 120  # seconds after which a wait is a failure; nothing takes so long on purpose, on the slowest machine
+PATIENCE = 300  # seconds after which a wait is a failure; nothing takes so long on purpose, on the slowest machine
 
 
 class Answer(NamedTuple):
@@ -123,7 +123,10 @@ class Process:
         """The next line that contains the text, from either stream."""
         ended = 0
         while True:
-            line = self.lines.get(timeout=PATIENCE)
+            try:
+                line = self.lines.get(timeout=PATIENCE)
+            except queue.Empty:
+                raise AssertionError(f"said no {text!r} in {PATIENCE} s: {self._said}") from None
             if line is None:
                 ended += 1
                 if ended == len(self._readers):

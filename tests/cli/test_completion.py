@@ -34,7 +34,7 @@ def bash(script, folder):
     """What a real bash says, with the completion loaded."""
     code = f"{SCRIPTS['bash']}\n{script}"
     done = subprocess.run(
-        ["bash", "--norc", "-c", code], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        ["bash", "--norc", "-c", code], cwd=folder, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.stderr == ""
     return done.stdout.splitlines()
@@ -144,7 +144,7 @@ def test_a_real_fish_completes_commands_values_and_names(jobs, monkeypatch):
         cwd=jobs,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
         check=True,
     )
     found = [line.split("\t")[0] for line in done.stdout.splitlines()]
@@ -158,7 +158,7 @@ def test_the_script_is_printed_and_is_one_of_its_shell(wakeful, tmp_path, shell)
     if (program := shutil.which(shell)) is not None:
         file = tmp_path / f"wakeful.{shell}"
         file.write_text(answer.out)
-        done = subprocess.run([program, "-n", str(file)], capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run([program, "-n", str(file)], capture_output=True, text=True, timeout=300, check=False)
         assert (done.returncode, done.stderr) == (0, "")
 
 

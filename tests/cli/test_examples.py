@@ -38,7 +38,7 @@ def test_an_example_prints_what_it_says(path, tmp_path):
     program = [sys.executable] if path.suffix == ".py" else ["sh", "-eu"]
     env = {"HOME": str(tmp_path), "PATH": f"{BIN}:{os.environ['PATH']}", "TZ": "UTC"}
     done = subprocess.run(
-        [*program, path], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=60, check=False
+        [*program, path], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False
     )
     assert (done.stderr, done.returncode) == ("", 0)
     assert done.stdout == said(path)
@@ -73,7 +73,7 @@ def test_of_the_workers_of_an_application_one_runs_the_jobs_and_another_takes_ov
 
             eventually(look, lambda found: found == ["running", "standby"])
             (engine,) = [worker for worker, status in seen.items() if status == "running"]
-            asked = httpx.post(f"{address}/refresh", trust_env=False, timeout=60).json()
+            asked = httpx.post(f"{address}/refresh", trust_env=False, timeout=300).json()
             assert (asked["outcome"], asked["output"]["worker"]) == ("success", engine)
             os.kill(engine, signal.SIGKILL)
             seen.clear()

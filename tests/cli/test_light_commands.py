@@ -22,7 +22,7 @@ sys.exit(code)
 def loaded(folder, *argv, heavy=HEAVY):
     program = PROGRAM.format(argv=list(argv), heavy=heavy)
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stderr
     return done.stderr.splitlines()[-1].split()

@@ -174,10 +174,14 @@ def test_what_is_refused_is_said_of_every_part_of_many_jobs(monkeypatch):
     monkeypatch.setattr(pausing, "TOGETHER", 2)
     jobs = [SimpleNamespace(id=f"job_{number}") for number in range(5)]
 
-    async def act(part):
-        first, *others = part.refs
+    def act(tx, context, many):
+        first, *others = many.refs
         return BulkResult(others, [first], {first: "no"}, f"act of {first}")
 
-    done = asyncio.run(pausing._by_parts(jobs, act))
+    async def work():
+        async with Scheduler("sqlite://") as scheduler:
+            return await pausing._by_parts(scheduler, jobs, act)
+
+    done = asyncio.run(work())
     firsts = ["job_0", "job_2", "job_4"]
     assert done == BulkResult(["job_1", "job_3"], firsts, dict.fromkeys(firsts, "no"), "act of job_0")

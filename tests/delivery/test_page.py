@@ -38,7 +38,7 @@ def test_the_programs_run_as_printed(tmp_path):
     for program in blocks("python"):
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", program],
-            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+            cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
         )  # fmt: skip
         assert done.returncode == 0, done.stderr
         printed.append(done.stdout)

@@ -216,3 +216,22 @@ def test_a_forecast_has_no_more_runs_than_budgets_let_start(sqlite_scene, agents
     }
     assert [round(one.cost, 6) for _, one in less.days()][1:] == [3] * 4
     assert [one.agent for one in less.budgets if one.reached_at is not None] == [None, "busy"]
+
+
+@pytest.mark.promise("X21", "X4")
+def test_a_budget_is_reached_at_a_time_at_which_its_agent_starts_and_never_by_what_asks_first(sqlite_scene, agents):
+    hours = {"start": "09:00", "end": "17:00", "timezone": "UTC"}
+    plan = {
+        "n": agent(budget={"runs_per_day": 100}, heartbeat={"every": "1m", "active_hours": hours}),
+        "asks": agent(budget={"runs_per_day": 10}, schedules={"a": {"every": "1m", "prompt": "x", "approval": True}}),
+    }
+
+    async def main():
+        async with agents.scheduler_with(plan) as scheduler:
+            return await scheduler.read(lambda tx: forecast(tx, "UTC", DAY_MS))
+
+    found = run(main(), sqlite_scene.clock)
+    reached = {one.agent: one.reached_at for one in found.budgets}
+    assert reached["asks"] is None
+    expected = to_ms(at(hours=9, minutes=100))
+    assert abs(reached["n"] - expected) < 5 * 60_000, "a hundred beats after the hours have begun"

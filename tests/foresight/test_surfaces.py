@@ -148,7 +148,7 @@ agents:
         "no history, so no cost: unknown.tick",
         "no history, so the costs of other jobs of the same agent: known.new",
     ]
-    assert notes[2].startswith("the budget of known is used up for the first time at ")
+    assert notes[2].startswith("the budget of known is used up for the first time at about ")
     assert len(notes) == 3
 
 

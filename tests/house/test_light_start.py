@@ -21,7 +21,7 @@ FOR_PEOPLE = {
     "kernel.views.statistics",
 }  # fmt: skip
 FOR_OTHERS = {
-    "scheduler.callbacks", "scheduler.loop_thread", "scheduler.requests", "scheduler.server_side", "sync", "testing",
+    "scheduler.callbacks", "scheduler.loop_thread", "scheduler.server_side", "sync", "testing",
     "triggers.cron.days", "triggers.cron.fields", "triggers.cron.timetable", "triggers.cron.words",
 }  # fmt: skip
 #: What runs jobs, and nothing that adds or lists them.

@@ -38,7 +38,7 @@ def run_pytest(tmp_path, code, *options):
     (tmp_path / "test_sample.py").write_text(code)
     command = [sys.executable, "-m", "pytest", "-q", "-c", str(ROOT / "pyproject.toml"), "--rootdir", str(tmp_path)]
     command += ["-p", "no:cacheprovider", "-p", "tests.conftest", *options, str(tmp_path)]
-    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100, check=False)
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_the_list_has_every_id_once_and_in_order():

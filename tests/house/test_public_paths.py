@@ -49,5 +49,5 @@ def test_the_errors_of_a_connector_are_also_where_they_were_before():
 
 def test_the_command_line_starts_as_a_module():
     command = [sys.executable, "-m", "wakeful.cli", "--version"]
-    said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=60).stdout
+    said = subprocess.run(command, check=True, capture_output=True, text=True, timeout=300).stdout
     assert said == f"wakeful {wakeful.__version__}\n"

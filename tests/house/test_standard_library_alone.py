@@ -44,7 +44,7 @@ def run_python(program, *options):
     """Runs the program with our source in front, in an interpreter that ignores the environment."""
     prelude = f"import sys; before = set(sys.modules); sys.path.insert(0, {str(SRC)!r})\n"
     command = [sys.executable, "-I", *options, "-W", "error", "-c", prelude + program]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 

@@ -37,7 +37,7 @@ def test_the_commands_do_what_is_shown(tmp_path, site):
 def test_the_program_runs_as_printed(tmp_path, site):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", block("python", site)],
-        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60,
+        cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
     )  # fmt: skip
     assert done.stdout == "success 200 all is well\n\n", done.stderr
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kernel.scene import at, settled_slots, virtual
 from wakeful import ApprovalNeeded, Cron, Every, Interval, Manual, Once, TransientError, Wait
-from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.context import Rights
 
 ADA = Rights("ada", via="cli")
 HOURLY = {

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kernel.scene import at, virtual
 from wakeful import After, Defer, Every, Once
-from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.context import Rights
 
 pytestmark = pytest.mark.promise("H2", "X31")
 

@@ -7,8 +7,8 @@ import pytest
 from tests.kernel.scene import at, failing, virtual
 from wakeful import After, CannotUndo, Every, Manual, Once, ScheduleTriggerError
 from wakeful.errors import NotAllowed
-from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.cluster.nodes import NOTHING_SEEN
+from wakeful.kernel.context import Rights
 from wakeful.kernel.kinds import Kind
 from wakeful.kernel.rules.parking import HOLD
 from wakeful.kernel.views.verdict_facts import standing

@@ -9,7 +9,7 @@ import pytest
 from tests.kernel.scene import at, failing, virtual
 from tests.kernel.tallying import HOURLY, tally
 from wakeful import ApprovalNeeded, Cron, Every, InvalidSetting, JobNotFound, Once, Ping, Retention, SlotNotFound, ids
-from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.context import Rights
 from wakeful.kernel.hooks import Refused
 from wakeful.kernel.kinds import Kind
 from wakeful.kernel.views.ledger import ledger_of_job

@@ -6,7 +6,7 @@ import pytest
 
 from tests.kernel.scene import at, virtual
 from wakeful import Cron, Every
-from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.context import Rights
 
 GRIDS = {"every": Every("10m", anchor=at(0)), "cron": Cron("*/10 * * * *")}
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
 from tests.kernel.scene import at, failing, virtual
 from wakeful import ActionNotFound, After, ApprovalNeeded, CannotUndo, Every, Once
-from wakeful.kernel.actions.authorization import Rights
-from wakeful.kernel.actions.selections import JobSelection
+from wakeful.kernel.actions.selections import JobSelection, pause_many, resume_many
+from wakeful.kernel.context import Rights
 from wakeful.kernel.loop.config import Retention
 from wakeful.kernel.rules.policy import add_note
 
@@ -209,7 +210,7 @@ async def test_an_action_on_more_jobs_than_one_transaction_takes_is_undone_as_a_
     async with scene.scheduler() as scheduler:
         for number in range(5):
             await scheduler.add_job(f"job-{number}", Every("1h"))
-        paused = await scheduler.server_side.pause_jobs(JobSelection(), None, ANN)
+        paused = await scheduler.transact(partial(pause_many, many=JobSelection()), rights=ANN)
         assert len((await scheduler.server_side.undo(paused.action, ANN)).restored) == 5
         assert {job.status for job in await scheduler.list_jobs()} == {"idle"}
 
@@ -253,10 +254,10 @@ async def test_many_are_one_action_and_later_changes_are_kept(scene):
         for name in "abcd":
             await scheduler.add_job(name, Every("1h"))
         await scheduler.pause_job("d")
-        done = await scheduler.server_side.pause_jobs(JobSelection(), None, ANN)
+        done = await scheduler.transact(partial(pause_many, many=JobSelection()), rights=ANN)
         assert done.changed == ["a", "b", "c"]
-        await scheduler.server_side.resume_jobs(JobSelection(refs=("a",)), BEN)
-        await scheduler.server_side.pause_jobs(JobSelection(refs=("a",)), "mine", BEN)
+        await scheduler.transact(partial(resume_many, many=JobSelection(refs=("a",))), rights=BEN)
+        await scheduler.transact(partial(pause_many, many=JobSelection(refs=("a",)), note="mine"), rights=BEN)
         await scheduler.update_job("b", enabled=False)
         undone = await scheduler.server_side.undo(done.action, BEN)
         assert undone.restored == ["c"]

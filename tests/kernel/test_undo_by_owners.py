@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tests.kernel.scene import virtual
 from tests.kernel.test_undo import ANN, last_action, standing
 from wakeful import After, CannotUndo, Every
 from wakeful.errors import QuotaReached
-from wakeful.kernel.actions.authorization import Rights
-from wakeful.kernel.actions.selections import JobSelection
+from wakeful.kernel.actions import authorized
+from wakeful.kernel.actions.selections import JobSelection, pause_many
+from wakeful.kernel.context import Rights
 from wakeful.store.owners import Owned
 
 
@@ -20,13 +23,13 @@ async def test_an_agent_takes_back_only_what_it_did_to_its_own_jobs(scene):
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("hers", Every("1h"), owner="fox")
         await scheduler.add_job("other", Every("1h"))
-        done = await scheduler.server_side.pause_jobs(JobSelection(), None, ANN)
+        done = await scheduler.transact(partial(pause_many, many=JobSelection()), rights=ANN)
         with pytest.raises(CannotUndo, match="nothing is left of it that you may undo"):  # and nothing of other jobs
             await scheduler.server_side.undo(done.action, fox)
         assert [job.status for job in await scheduler.list_jobs()] == ["paused", "paused"]
         await scheduler.server_side.undo(done.action, ANN)
         await scene.sleep(1)
-        done = await scheduler.server_side.pause_jobs(JobSelection(), None, fox)
+        done = await scheduler.transact(partial(pause_many, many=JobSelection()), rights=fox)
         undone = await scheduler.server_side.undo(done.action, fox)
         assert (undone.restored, undone.kept) == (["hers"], {})
         with pytest.raises(CannotUndo, match="was undone already, by fox"):
@@ -40,7 +43,7 @@ async def test_a_removal_is_not_taken_back_beyond_what_its_owner_may_have(scene)
     fox = Rights("fox", Owned("fox"), max_jobs=1)
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("one", Every("1h"), owner="fox")
-        removed = await scheduler.server_side.remove_job("one", fox)
+        removed = await scheduler.transact(partial(authorized.remove_job, ref="one"), rights=fox)
         await scheduler.add_job("two", Every("1h"), owner="fox")
         with pytest.raises(QuotaReached, match="fox has 1 job, and may have no more"):
             await scheduler.server_side.undo(removed, fox)
@@ -93,7 +96,7 @@ async def test_an_agent_takes_a_removal_back_only_where_it_could_add_the_job(sce
     fox = Rights("fox", Owned("fox"))
     async with scene.scheduler() as scheduler:
         await scheduler.add_job("x", Every("1h"), owner="fox")
-        removed = await scheduler.server_side.remove_job("x", fox)
+        removed = await scheduler.transact(partial(authorized.remove_job, ref="x"), rights=fox)
         await scheduler.add_job("y", After("x"))
         with pytest.raises(CannotUndo, match="Another owner's jobs start after 'x'"):
             await scheduler.server_side.undo(removed, fox)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 
 import pytest
 
@@ -10,8 +11,8 @@ from tests.delivery.targets import Target, stored
 from tests.kernel.scene import failing, virtual
 from wakeful import ApprovalNeeded, Every, Manual, ScheduleTriggerError, ids
 from wakeful.errors import NotAllowed
-from wakeful.kernel.actions import run_tokens
-from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.actions import authorized, run_tokens
+from wakeful.kernel.context import Rights
 from wakeful.kernel.kinds import Kind
 
 ADA = Rights("ada", admin_kinds=True, via="cli")
@@ -23,7 +24,7 @@ BEN = Rights("ben", via="api")
 async def test_a_job_that_only_admins_may_write_is_brought_back_by_an_admin_alone(scene):
     async with scene.scheduler("power", kinds=[Kind("power", admin_only=True)]) as scheduler:
         await scheduler.add_job("a", Every("1h"), kind="power")
-        removed = await scheduler.server_side.remove_job("a", ADA)
+        removed = await scheduler.transact(partial(authorized.remove_job, ref="a"), rights=ADA)
         with pytest.raises(NotAllowed, match="Only an admin may write jobs of kind power"):
             await scheduler.server_side.undo(removed, BEN)
         assert await scheduler.list_jobs() == []

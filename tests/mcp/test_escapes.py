@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tests.agents.hooks import Sender, hook
@@ -12,6 +14,7 @@ from tests.mcp.desks import Tools, in_a_run, questions
 from wakeful import After, Every
 from wakeful.domains.agents.senders.feeding import is_fed
 from wakeful.errors import NotAllowed
+from wakeful.kernel.actions import authorized
 from wakeful.surfaces.mcp.tool_context import context_of
 
 pytestmark = pytest.mark.promise("X6")
@@ -94,7 +97,7 @@ async def test_an_agent_does_not_answer_its_own_question_by_cancelling_it(scene,
         asked = (await questions(scheduler))["ping"][0]
         rights = (await context_of(scheduler, tools.settings, fox.caller)).rights._replace(via="api")
         with pytest.raises(NotAllowed, match="asks a person about ping"):
-            await scheduler.server_side.cancel_run(asked, rights)
+            await scheduler.transact(partial(authorized.cancel_run, run=asked), rights=rights, cancels=True)
         assert set(await questions(scheduler)) == {"a.prices", "ping"}
         await scheduler.cancel_run(run)  # a person's cancel is an answer
         assert set(await questions(scheduler)) == {"ping"}

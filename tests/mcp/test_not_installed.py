@@ -16,7 +16,7 @@ HIDDEN = "import sys; sys.modules['mcp'] = None; from wakeful.cli import main; s
 def run(folder, *words):
     program = HIDDEN.format(words=["--db", str(folder / "w.db"), *words])
     return subprocess.run(
-        [sys.executable, "-c", program], env=ENV, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", program], env=ENV, capture_output=True, text=True, timeout=300, check=False
     )
 
 

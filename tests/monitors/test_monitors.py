@@ -30,12 +30,19 @@ async def test_a_monitor_goes_from_new_to_up_to_late_to_down_and_up_again(scene)
         ((kind, message),) = await alerts(scheduler)
         assert kind == "down"
         assert message == ("offsite is down: no ping came, expected 2026-01-02 02:00 UTC with 1h of grace")
+        await scene.until(at(52, 30))
+        assert await alerts(scheduler) == [(kind, message)]  # more silence is the same incident
+        explained = str(await scheduler.explain("offsite"))
+        assert (
+            "It is down. A ping is expected at 2026-01-04 04:00:00 UTC; one that reports success ends that."
+            in explained
+        )
         await ping(scheduler, key)
         assert await state(scheduler) == "up"
         assert await alerts(scheduler) == []
         assert [run.outcome for run in await runs(scheduler)] == ["success", "success"]
         facts = (await scheduler.explain("offsite")).facts
-        assert [(skip["reason"], skip["count"]) for skip in facts["skips"]] == [("no_ping", 1)]
+        assert [(skip["reason"], skip["count"]) for skip in facts["skips"]] == [("no_ping", 2)]
 
 
 @virtual

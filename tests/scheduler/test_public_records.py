@@ -100,7 +100,7 @@ def test_waiting_for_a_run_ends_with_it_or_in_time():
             await scheduler.start()
             started = await scheduler.run_job("slow")
             with pytest.raises(TimeoutError):
-                await scheduler.wait_for_run(started, timeout=60)
+                await scheduler.wait_for_run(started, timeout=300)
             assert (await scheduler.wait_for_run(started)).output == "done"
             with pytest.raises(wakeful.RunNotFound):
                 await scheduler.wait_for_run("nonsense")

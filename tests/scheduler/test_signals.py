@@ -48,7 +48,7 @@ def test_run_forever_returns_after_a_signal_and_a_second_one_does_not_wait(tmp_p
         assert process.stdout.readline() == "stopping\n"
         for number in signals[1:]:
             os.kill(process.pid, number)
-        said, trace = process.communicate(timeout=30)
+        said, trace = process.communicate(timeout=120)
     assert (said, process.returncode) == (f"stopped {output}\n", 0)
     assert "Traceback" not in trace
 
@@ -76,5 +76,5 @@ asyncio.run(main())
 
 def test_a_programs_own_handler_is_left_alone(tmp_path):
     command = [sys.executable, "-W", "error", "-c", OWN_HANDLER, f"sqlite:///{tmp_path}/wakeful.db"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     assert (done.stdout, done.stderr, done.returncode) == ("running\n", "", 0)

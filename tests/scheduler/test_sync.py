@@ -57,10 +57,10 @@ def test_a_script_adds_jobs_runs_them_and_reads_what_came_of_it(scheduler):
     unsubscribe = scheduler.subscribe(lambda event: event.data.get("job") == "follow" and ended.set(), "run")
     scheduler.add_job("follow", wakeful.After("hello"), kind="follow")
     scheduler.start()
-    assert ended.wait(30)
+    assert ended.wait(120)
     unsubscribe()
     for run in scheduler.get_run_log():
-        assert scheduler.wait_for_run(run.id, timeout=30).outcome == "success"
+        assert scheduler.wait_for_run(run.id, timeout=120).outcome == "success"
     scheduler.stop()
     assert [run.output for run in scheduler.get_run_log()] == [True, {"attempt": 1}]
     assert scheduler.get_status() == "stopped"
@@ -90,7 +90,7 @@ def test_a_call_that_would_wait_for_itself_is_refused(scheduler, call):
     scheduler.add_job("bad", Manual(), kind="bad")
     scheduler.start()
     scheduler.run_job("bad")
-    assert ended.wait(30)
+    assert ended.wait(120)
     assert said == [OWN_LOOP]
 
 
@@ -157,4 +157,4 @@ def test_ctrl_c_waits_for_jobs_and_a_second_one_does_not(tmp_path, seconds, twic
         if twice:
             os.kill(process.pid, signal.SIGINT)
         assert process.stdout.read() == f"stopped {output}\n"
-        assert process.wait(30) == 0
+        assert process.wait(120) == 0

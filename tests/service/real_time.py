@@ -8,7 +8,7 @@ import threading
 
 from wakeful import Scheduler
 
-PATIENCE = 120  # seconds after which a wait is a failure; nothing takes so long on purpose
+PATIENCE = 300  # seconds after which a wait is a failure; nothing takes so long on purpose
 #: A limit of a run that is to begin within it, also on a slow machine, and whose end is waited for.
 TO_BEGIN_S = 4
 

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import threading
 from datetime import UTC, datetime, timedelta
+from functools import partial
 
 import pytest
 
@@ -16,9 +17,8 @@ from wakeful.domains.agents.client import SessionClient
 from wakeful.domains.agents.polling import Polling
 from wakeful.domains.agents.settings import SessionSettings
 from wakeful.domains.agents.tables import Watch as WatchedRun
-from wakeful.kernel.actions.authorization import Rights
-from wakeful.kernel.actions.selections import JobSelection
-from wakeful.store.jobs import JobFilter
+from wakeful.kernel.actions.selections import JobSelection, pause_many
+from wakeful.kernel.context import Rights
 from wakeful.surfaces.cli import serve_log
 from wakeful.surfaces.cli.serve_log import ServeLog
 from wakeful.testing import VirtualClock, run
@@ -147,7 +147,7 @@ async def test_many_jobs_paused_at_once_are_one_line_in_the_log(tmp_path, caplog
     async with make(tmp_path) as scheduler:
         lines = ServeLog(scheduler)
         await scheduler.add_jobs([NewJob(f"j{n}", Manual()) for n in range(1001)])
-        await scheduler.server_side.pause_jobs(JobSelection(wanted=JobFilter()), None, Rights("ada"))
+        await scheduler.transact(partial(pause_many, many=JobSelection()), rights=Rights("ada"))
         await lines.finish()
     said = [record.getMessage() for record in caplog.records]
     assert [line for line in said if "paused" in line] == ["1001 jobs were paused"]

@@ -211,7 +211,7 @@ def test_a_copy_that_is_cancelled_ends_soon_and_leaves_nothing(file, goal, monke
     def hold(table, done, _total):
         if table == "runs" and done == 5:
             seen.set()
-            go_on.wait(30)
+            go_on.wait(120)
 
     async def main():
         source, target = make_store(file, SystemClock()), make_store(goal, SystemClock())

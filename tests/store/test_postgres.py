@@ -105,7 +105,7 @@ def test_without_its_driver_one_sentence_says_how_to_get_it():
         "try: Scheduler('postgresql://localhost/x')\n"
         "except Exception as error: print(error)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300, check=True)
     assert done.stdout.strip() == "A store on PostgreSQL needs its driver: pip install 'wakeful[postgres]'."
 
 

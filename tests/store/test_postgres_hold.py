@@ -9,7 +9,7 @@ import pytest
 from tests.service.real_time import PATIENCE, real
 from tests.store.postgres_server import postgres_url
 from wakeful import Every, NewJob, Once, Scheduler
-from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.context import Rights
 from wakeful.triggers.moments import from_ms
 
 ADA = Rights("ada", via="cli")

@@ -242,7 +242,7 @@ async def test_a_node_whose_loop_is_blocked_is_reported_and_not_taken_for_dead(u
 
 
 def await_in_thread(event):
-    return event.wait(30)
+    return event.wait(120)
 
 
 async def stalled_as_seen_by_another(url, seen):

@@ -10,8 +10,9 @@ import pytest
 from tests.service.real_time import Watch, real
 from tests.store.postgres_server import postgres_url
 from wakeful import ApprovalNeeded, Every, JobExists, Manual, NewJob, Scheduler, ScheduleTriggerError
-from wakeful.kernel.actions.authorized import Rights
-from wakeful.kernel.actions.idempotency import IdempotentRequest, Replayed
+from wakeful.kernel.actions.authorized import create_job, put_job
+from wakeful.kernel.actions.idempotency import IdempotentRequest, Replayed, run_idempotent
+from wakeful.kernel.context import Rights
 from wakeful.surfaces.api.event_feed import Feed
 
 RIGHTS = Rights("ana")
@@ -29,8 +30,10 @@ async def test_of_two_nodes_with_one_key_one_does_the_work_and_the_other_repeats
 
     async def make(scheduler, number):
         try:
-            job = await scheduler.server_side.create_job(
-                NewJob(f"job-{number}", Every("2h")), RIGHTS, once=once(number)
+            draft = scheduler.host.draft(NewJob(f"job-{number}", Every("2h")), "api")
+            job = await scheduler.transact(
+                lambda tx, context: run_idempotent(tx, once(number), lambda: create_job(tx, context, draft)),
+                rights=RIGHTS,
             )
         except Replayed as replayed:
             return "again", replayed.answer
@@ -83,13 +86,15 @@ async def test_of_two_answers_to_one_question_one_counts(url):
 async def test_of_two_who_want_one_name_one_gets_it(url):
     async def make(scheduler, number):
         try:
-            await scheduler.server_side.create_job(NewJob(f"job-{number}", Every("2h")), RIGHTS)
+            draft = scheduler.host.draft(NewJob(f"job-{number}", Every("2h")), "api")
+            await scheduler.transact(lambda tx, context: create_job(tx, context, draft), rights=RIGHTS)
         except JobExists:
             return "taken"
         return "made"
 
     async def put(scheduler, number):
-        changed = await scheduler.server_side.put_job(NewJob(f"put-{number}", Every("2h")), RIGHTS)
+        draft = scheduler.host.draft(NewJob(f"put-{number}", Every("2h")), "api")
+        changed = await scheduler.transact(lambda tx, context: put_job(tx, context, draft), rights=RIGHTS)
         return changed.created
 
     async with Scheduler(url, node="one") as one, Scheduler(url, node="two") as two:

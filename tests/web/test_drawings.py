@@ -19,6 +19,7 @@ from wakeful.surfaces.web.drawings.bars import ledger_bar, meter, sparkline
 from wakeful.surfaces.web.drawings.timeline import draw_back, draw_row, draw_rows, rows_with_room
 from wakeful.surfaces.web.remembering import Remembered
 from wakeful.surfaces.web.rendering import ansi, linked, render, span, visible
+from wakeful.surfaces.web.workflows import way_of
 from wakeful.testing import VirtualClock, run
 
 pytestmark = pytest.mark.promise("X28")
@@ -282,6 +283,17 @@ def test_readers_of_what_takes_long_at_first_are_told_so_and_it_is_looked_for_on
             await remembered.ask_soon(store, "other", fail)
 
     run(scenario(), clock)
+
+
+def test_the_way_of_a_run_says_which_phases_are_behind_it_where_it_is_and_what_lies_ahead():
+    def states(phase, outcome=None):
+        return [state for _, state in way_of({"phase": phase, "outcome": outcome})]
+
+    assert states("preparing") == ["here", *["ahead"] * 5]
+    assert states("mutating") == ["done", "done", "here", "ahead", "ahead", "ahead"]
+    assert states("mutating", "error") == states("mutating")
+    assert states("committed", "success") == ["done"] * 6
+    assert states("parked") == ["ahead"] * 6, "a phase that is none of these"
 
 
 @pytest.mark.promise("X24")

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import terminal
+from tests.service.real_time import Watch
 from wakeful import Scheduler, Workflow
 from wakeful.domains.workflows.files import WorkflowFiles, WorkflowList
 from wakeful.domains.workflows.loading import CannotLoad, FileRef, load_file, read_ref
@@ -139,7 +140,9 @@ def test_a_changed_file_that_a_full_disk_kept_from_being_deployed_is_deployed_wh
         files = WorkflowFiles(scheduler, WorkflowList([ref]))
         files.load_all()
         async with scheduler:
+            watch = Watch(scheduler)
             await scheduler.start()
+            await watch.finished()  # the first poll, which needs the store, too
             before, transact = (await rows(scheduler))["good"].version, scheduler.transact
 
             async def full(work, **options):

@@ -220,3 +220,10 @@ def test_a_script_adds_a_workflow_and_works_with_it_without_await(tmp_path):
         assert [one["name"] for one in scheduler.workflows.list()] == ["flow"]
         assert "await" not in scheduler.workflows.publish.__doc__
     assert seen == []
+
+
+def test_a_function_that_was_registered_as_a_producer_stays_what_it_is():
+    async def poll(ctx, state):
+        return state
+
+    assert Workflow("mails").producer(wakeful.Interval("1h"))(poll) is poll

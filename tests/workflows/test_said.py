@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 from tests.workflows.mailroom import fails, virtual
@@ -15,7 +17,8 @@ from wakeful.domains.workflows.topics.explanation import explain_event, explain_
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.domains.workflows.words import still_waits
 from wakeful.errors import InvalidJob, NotFound
-from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.actions import authorized
+from wakeful.kernel.context import Rights
 from wakeful.triggers.moments import spoken
 
 
@@ -151,7 +154,7 @@ async def test_a_handler_is_changed_and_removed_with_its_workflow_only(room):
             lambda: scheduler.update_job(name, trigger=Every("1h")),
             lambda: scheduler.remove_job(name),
             lambda: scheduler.add_job(name, Every("1h"), kind="other", if_exists="update"),
-            lambda: scheduler.server_side.remove_job(name, rights),
+            lambda: scheduler.transact(partial(authorized.remove_job, ref=name), rights=rights),
         ]
         for door in doors:
             with pytest.raises(InvalidJob, match=f"{name} cannot be changed or removed: it belongs to its workflow"):

@@ -174,3 +174,44 @@ async def test_a_person_may_settle_a_step_long_after_its_run_is_no_longer_kept(r
         assert ledger == [1]
         assert await scheduler.transact(prune) >= 0
         assert await scheduler.read(lambda tx: tx.of(WorkflowVerbs).run(number)) is None, "nothing needs it any more"
+
+
+@pytest.mark.promise("X32")
+@virtual
+async def test_an_event_that_waits_to_be_settled_is_not_replayed_and_no_replay_is_offered(room):
+    ledger, workflow, broken = [], Workflow("post"), [True]
+
+    @workflow.on("letters", retry=[], on_failure="park")
+    async def send(ctx, event):
+        if event.payload == "bad" and broken:
+            raise ValueError("no address")
+        await ctx.step("send", asyncio.sleep, 60 if event.payload == "slow" else 0, timeout="1s")
+        ledger.append(event.payload)
+
+    async with room.scene.scheduler() as scheduler:
+        scheduler.add_workflow(workflow)
+        await scheduler.start()
+        await scheduler.workflows.publish("post", "letters", "slow", message_id="1")
+        await room.sleep("1m")
+        [parked] = await scheduler.workflows.events("post", status="parked")
+        issue = (await scheduler.workflows.get("post"))["issue"]
+        assert (issue["kind"], issue["actions"], issue["run"]) == ("parked", ["parked", "settle"], parked["run"])
+        explained = (await scheduler.read(lambda tx: explain_event(tx, parked["id"], spoken))).sentences[-1]
+        assert f"workflow settle post {parked['run']}" in explained
+        assert "replay" not in explained + issue["message"]
+        said = f"{parked['id']} cannot be replayed yet. It is not known whether the step 'send' happened .* settle post"
+        with pytest.raises(ScheduleTriggerError, match=said):
+            await scheduler.workflows.replay("post", parked["id"])
+        with pytest.raises(ScheduleTriggerError, match=said):
+            await scheduler.workflows.replay_parked("post")
+        await scheduler.workflows.publish("post", "letters", "bad", message_id="2")
+        await room.sleep("1m")
+        assert (await scheduler.workflows.get("post"))["issue"]["actions"] == ["parked", "replay"]
+        broken.clear()
+        assert len(await scheduler.workflows.replay_parked("post")) == 1, "the one that can go on"
+        await room.sleep("1m")
+        assert ledger == ["bad"]
+        assert (await scheduler.workflows.get("post"))["issue"]["actions"] == ["parked", "settle"]
+        await scheduler.workflows.settle("post", parked["run"], "happened")
+        await room.sleep("1m")
+        assert ledger == ["bad", "slow"]

@@ -24,7 +24,7 @@ from wakeful.triggers.fields import BESIDE, BY_WORD, OF_PINGS, Rhythm, refuse_be
 from wakeful.triggers.worded import Worded
 
 RHYTHMS = tuple(word for word, rhythm in BY_WORD.items() if rhythm.field.flag is not None)
-MODIFIERS = tuple(key for key in BESIDE if key not in ("tz", "grace"))  # here `timezone`, and beside `ping` alone
+MODIFIERS = tuple(key for key in BESIDE if key not in ("tz", "grace"))  # here `timezone`, and besides `ping` alone
 MOMENTS = ("at", "anchor", "start", "until")
 OPTIONS = tuple(field.name for field in option_fields.OPTIONS)
 COMMON = ("timezone", "enabled", "owner", "notes")

@@ -108,7 +108,7 @@ def _section(fault: Fault) -> str:
 
 
 def _validated(raw: Raw, unfilled: set[str]) -> tuple[BaseConfig, list[Fault]]:
-    """The settings without those that are wrong, and what is wrong beside what could not be filled in."""
+    """The settings without those that are wrong, and what is wrong besides what could not be filled in."""
     data, removed, faults = raw.data, list[Where](), dict[str, Fault]()
     while True:
         try:

@@ -317,7 +317,7 @@ class _Walk:
     def _others(
         self, node: yaml.Node, found: Mapping[str, Any], where: Where, above: tuple[int, ...]
     ) -> dict[str, Any]:
-        """What a section brings that is merged into another, beside what that has itself."""
+        """What a section brings that is merged into another, besides what that has itself."""
         self._count(where, node, above)
         kept = [pair for pair in node.value if not isinstance(pair[0], yaml.ScalarNode) or pair[0].value not in found]
         return self._mapping(yaml.MappingNode(node.tag, kept, node.start_mark), where, (*above, id(node)))

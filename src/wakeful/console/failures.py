@@ -56,7 +56,7 @@ def say_error(sentence: str) -> None:
 
 
 def say_note(sentence: str) -> None:
-    """Something a person should know beside the result: on standard error, so that results stay clean."""
+    """Something a person should know besides the result: on standard error, so that results stay clean."""
     _say("Note:", "33", sentence)
 
 

@@ -75,7 +75,7 @@ def moment_words(text: str, zone: tzinfo, now: int) -> str:
 def brief(ms: int, zone: tzinfo, now: int, *, exact: bool = False) -> str:
     """A moment in as few words as say which one: "09:00", "Mon 09:00", "24 Dec 09:00", "2027-01-05 09:00".
 
-    Anywhere but in UTC the zone is named, with UTC beside it: "09:00 CET (08:00 UTC)". Seconds as in `stamp`.
+    Anywhere but in UTC the zone is named, with UTC after it: "09:00 CET (08:00 UTC)". Seconds as in `stamp`.
     """
     local, today = from_ms(ms).astimezone(zone), from_ms(now).astimezone(zone)
     days, clock = (local.date() - today.date()).days, clock_text(local, exact=exact)

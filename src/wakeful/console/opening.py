@@ -22,8 +22,8 @@ from wakeful.console.failures import say_aside
 from wakeful.console.humanize import zone_named, zone_of_trigger
 from wakeful.console.store_location import CONFIG, StoreLocation
 from wakeful.errors import InvalidSetting, InvalidTrigger, StoreMissing, StoreNotFound
-from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.cluster.nodes import LONE_RUN
+from wakeful.kernel.context import Rights
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.kernel.rules.undoing import UNDO_MS
 from wakeful.scheduler import Scheduler

@@ -24,7 +24,7 @@ from wakeful.trust import ADVICE, distrust_below
 
 
 class LoneRun(NamedTuple):
-    """How a run in this process ended, and what to tell the person beside."""
+    """How a run in this process ended, and what to tell the person besides."""
 
     run: Run
     notes: list[str]
@@ -133,7 +133,7 @@ async def _until_signalled(scheduler: Scheduler, job: Job, payload: Any = None) 
     ended: set[asyncio.Task[object]] = set()
 
     def end() -> None:
-        """End what goes on, each task once, and look again: the run may not have begun yet."""
+        """End what is in progress, each task once, and look again: the run may not have begun yet."""
         others = {task for task in asyncio.all_tasks() if task is not this} - ended
         for task in others:
             task.cancel()

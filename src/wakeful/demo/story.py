@@ -91,7 +91,7 @@ def is_over(state: State) -> bool:
 
 
 async def play(scheduler: Scheduler, place: DemoFolder) -> None:
-    """Take the steps as their time comes, each once; where a kill ended it, the next server goes on."""
+    """Take the steps as their time comes, each once; where a kill ended it, the next server continues."""
     clock = SystemClock()
     while not is_over(state := place.read()):
         step = STEPS[state.steps]

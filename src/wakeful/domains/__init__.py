@@ -54,7 +54,7 @@ def load_part(name: str) -> Any:
 
 
 def fields_by_kind() -> dict[str, tuple[Field, ...]]:
-    """The fields that jobs of each kind have beside those of every job."""
+    """The fields that jobs of each kind have besides those of every job."""
     kinds = [kind for domain in domains() for kind in domain.kinds if kind.fields is not None]
     return {kind.name: load(str(kind.fields)) for kind in kinds}
 
@@ -79,6 +79,7 @@ def declare(domain: Domain) -> Domain:
     explanations.STANDINGS.update(domain.standings)
     explanations.STARTED_WHEN.update(domain.started_when)
     explanations.PASSING.update(domain.passing)
+    explanations.HOURS.update(domain.hours)
     ends = {kind.name: kind.ends_itself for kind in domain.kinds if kind.ends_itself is not None}
     explanations.SETTLED_BY.update(ends)
     explanations.PHASES.update(domain.run_phases)

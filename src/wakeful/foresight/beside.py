@@ -1,4 +1,4 @@
-"""A simulation for a server that goes on meanwhile: its own settings, a copy of its store, a thread of its own."""
+"""A simulation for a server that continues meanwhile: its own settings, a copy of its store, a thread of its own."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ AT_ONCE = 2  # simulations; each takes a processor for itself
 async def simulate_beside(
     scheduler: Scheduler, question: SimulationRequest, on_run: OnRun, *, most_s: float
 ) -> Simulation:
-    """What the scheduler's jobs will do, while it goes on; `on_run` is called in another thread.
+    """What the scheduler's jobs will do, while it continues; `on_run` is called in another thread.
 
     It ends early where it takes longer than so many seconds.
     """

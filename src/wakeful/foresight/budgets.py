@@ -54,7 +54,7 @@ def _asked_by_agent(jobs: Iterable[JobForecast], days: int) -> dict[str | None, 
     """What the jobs of each agent ask for, by day."""
     found: dict[str | None, list[list[float]]] = {}
     for job in jobs:
-        if job.agent is None:
+        if job.agent is None or not job.called:
             continue
         sums = found.setdefault(job.agent, [[0.0] * MEASURES for _ in range(days)])
         each = (job.called, job.history.cost, job.history.tokens)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from functools import lru_cache
 from itertools import pairwise
@@ -17,6 +17,7 @@ from wakeful.foresight.budgets import Reached, within_budgets
 from wakeful.foresight.history import COUNTED, NONE, Histories, History
 from wakeful.foresight.question import place_of
 from wakeful.foresight.snapshot import Spenders, read_histories, read_spenders
+from wakeful.kernel.rules.options import from_text
 from wakeful.kernel.rules.policy import trigger_of
 from wakeful.triggers import After, Interval, Once, TimedTrigger, Trigger
 from wakeful.triggers.moments import from_ms, iso, to_ms
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
 
 MONTH_MS = 30 * 86_400_000
 LIKELY = 1.645  # standard deviations to either side of the mean that hold nine of ten cases
+NEAR_MS = 60_000  # how exact it is when a budget is used up: nobody knows it better
 NO_HISTORY = "no history"
 
 
@@ -152,12 +154,52 @@ def forecast(tx: Transaction, zone: str, for_ms: int = MONTH_MS, *, only: str | 
         raise NotFound(f"There is no job named {only!r:.80}: wakeful list shows which there are.")
     histories = read_histories(tx, jobs, spenders.owners, costs_of=_asked(jobs))
     bounds = day_bounds(begins, ends, zone)
-    found, reached = within_budgets(foreseen(jobs, bounds, histories, spenders), spenders.budgets, bounds)
+    asking = _that_ask(tx, spenders)
+    expected_jobs = [
+        job._replace(called=0.0) if job.name in asking else job for job in foreseen(jobs, bounds, histories, spenders)
+    ]
+    found, reached = within_budgets(expected_jobs, spenders.budgets, bounds)
+    reached = [_when_it_runs(one, jobs, spenders, bounds, asking) for one in reached]
     if only is not None:
         found = [job for job in found if job.name == only]
         agents = {job.agent for job in found}
         reached = [one for one in reached if one.agent in agents]
     return Forecast(begins, ends, bounds, zone, found, reached)
+
+
+def _that_ask(tx: Transaction, spenders: Spenders) -> set[str]:
+    """The jobs of agents that ask a person before each start: nobody knows when, or whether, these run."""
+    found = tx.jobs.definitions(list(spenders.owners)).values()
+    return {job.name for job in found if from_text(job.options).approval}
+
+
+def _when_it_runs(
+    one: Reached, jobs: Sequence[Placed], spenders: Spenders, bounds: Sequence[int], asking: Collection[str]
+) -> Reached:
+    """The same, at a time at which the agent starts: as late in the starts of its day as it was in the day."""
+    if one.reached_at is None:
+        return one
+    owned = {placed.name for placed in jobs if one.agent in (None, spenders.owners.get(placed.id, ""))} - set(asking)
+    texts = Counter(
+        spenders.times.get(placed.id, placed.trigger)
+        for placed in jobs
+        if (placed.name in owned and placed.id in spenders.owners) or spenders.leads_to.get(placed.name) in owned
+        if placed.state.enabled and not placed.state.paused
+    )
+    timed = [(trigger, number) for text, number in texts.items() if isinstance(trigger := _trigger(text), TimedTrigger)]
+    day = bisect_right(bounds, one.reached_at) - 1
+    begin, end = bounds[day], bounds[day + 1]
+
+    def starts_until(moment: int) -> float:
+        return sum(number * trigger.count_each([begin, moment])[0] for trigger, number in timed)
+
+    wanted = starts_until(end) * (one.reached_at - begin) / (end - begin)
+    low, high = begin, end
+    while high - low > NEAR_MS:
+        middle = (low + high) // 2
+        low, high = (middle, high) if starts_until(middle) < wanted else (low, middle)
+    following = [slot for trigger, _ in timed if (slot := trigger.next_slot(low)) is not None]
+    return one._replace(reached_at=min(following)) if following else one
 
 
 def _asked(jobs: Sequence[Placed]) -> set[int]:

@@ -99,7 +99,7 @@ class World(Scheduler):
         return output
 
     def _spent(self, run: RunRow) -> int:
-        """How long a run has been in progress; one that goes on here began before the simulation."""
+        """How long a run has been in progress; one that continues here began before the simulation."""
         return 0 if run.started_at is None else max(0, self._clock.now() - run.started_at)
 
     def _take_item(self, job_id: int, run: Run) -> float:
@@ -140,7 +140,7 @@ class World(Scheduler):
             await self._adopt()
 
     async def _adopt(self) -> None:
-        """What runs at this moment goes on here."""
+        """What runs at this moment continues here."""
         running = [run for run in self._snapshot.runs if run.status == "active"]
         ids, details = [run.job_id for run in running], {one.run_id: one for one in self._snapshot.details}
         jobs, states = await self._store.read(lambda tx: (tx.jobs.definitions(ids), tx.jobs.states(ids)))

@@ -18,7 +18,7 @@ from wakeful.kernel.kinds import Kind
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
-    from wakeful.kernel.model.explanations import Passing, Phases, Standing, Steps, Story, Watched
+    from wakeful.kernel.model.explanations import Hours, Passing, Phases, Standing, Steps, Story, Watched
     from wakeful.store.interface import Transaction
 
 
@@ -181,6 +181,8 @@ class Domain(NamedTuple):
 
     passing: Mapping[str, Passing] = MappingProxyType({})
     """By kind: until when the times of these jobs are passed over as things stand, and why, by job."""
+    hours: Mapping[str, Hours] = MappingProxyType({})
+    """By kind: the hours for which a job waits when it is due outside of them, where they are not of its trigger."""
 
     started_when: Mapping[str, str] = MappingProxyType({})
     """By kind: when it starts those of its jobs that have no times, to follow "runs"."""
@@ -224,7 +226,7 @@ class Domain(NamedTuple):
     reload: Reference | None = None
     """`async (scheduler, settings) -> None`: takes over what changed in its section while the server runs."""
     apply: Reference | None = None
-    """`(scheduler, settings) -> Applicable`: what `wakeful plan` shows and `wakeful apply` does beside the jobs."""
+    """`(scheduler, settings) -> Applicable`: what `wakeful plan` shows and `wakeful apply` does besides the jobs."""
     install: Reference | None = None
     """`(scheduler, settings, server) -> None`: registers handlers and background services when a server starts."""
     by_id: Mapping[str, Mapping[str, Reference]] = MappingProxyType({})

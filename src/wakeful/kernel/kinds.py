@@ -79,12 +79,12 @@ class Kind(NamedTuple):
     by_hand: ByHand | None = None
     """Asked before a start by hand is stored. If it refuses, the caller is refused, and what it wrote is kept."""
     takes_lanes: TakesLanes | None = None
-    """The lanes a start takes beside those of its job, each of size 1; given the run where one is queued.
+    """The lanes a start takes besides those of its job, each of size 1; given the run where one is queued.
 
-    A run keeps them while it waits to be completed: what it began goes on in them.
+    A run keeps them while it waits to be completed: what it began continues in them.
     """
     keeps_lanes: bool = False
-    """A run that waits to be completed keeps the lanes of its job, too: they limit what goes on elsewhere."""
+    """A run that waits to be completed keeps the lanes of its job, too: they limit what continues elsewhere."""
     reserved_lanes: tuple[str, ...] = ()
     """How names of lanes begin that follow from what jobs of this kind do: a caller limited to its own names none."""
     lanes_of: Callable[[Any], Collection[str]] | None = None

@@ -1,4 +1,4 @@
-"""Caco's schedules: `SLUG/definition.json`, with the last run beside it. Its sessions become those of an agent."""
+"""Caco's schedules: `SLUG/definition.json`, with the last run next to it. Its sessions become those of an agent."""
 
 from __future__ import annotations
 

@@ -19,6 +19,12 @@ _FIELD = re.compile(r"[0-9A-Za-z*,/~?#L-]+")
 _READ_BY_CRON = re.compile(r"[A-Za-z0-9_-]+")
 _RANDOM = re.compile(r"\d*~\d*")
 _FLAGS = re.compile(r"(?:-[nqs]+\s+)+")
+_GIVEN_TO_A_SHELL = re.compile(r"""-c\s+(["'])(.*?)\1""")
+_QUOTED = re.compile(r"""'[^']*'|"(?:\\.|[^"\\])*"|\\.""")
+_AMPERSAND = re.compile(r"(?<![&<>|])&(?![&>])")
+_WAITS = re.compile(r"\bwait\b")
+_SECRET = re.compile(r"(?i)pass|secret|token|api_?key|credential")
+BACKGROUND = "what it starts with & is ended with the run unless it waits for it: leave out the &"
 SHELL, ZONE, MAIL, DELAY = "SHELL", "CRON_TZ", "MAILTO", "RANDOM_DELAY"
 REBOOT = (
     "@reboot is not a time: Wakeful starts nothing with the machine. Start it from a system service, or let one run "
@@ -138,7 +144,7 @@ def _entry(source: str, line: CrontabLine, settings: Mapping[str, str], names: N
         source,
         name,
         {key: value for key, value in job.items() if value is not None},
-        tuple(_differences(user, settings)),
+        tuple(_differences(user, settings, shell)),
     )
 
 
@@ -151,13 +157,24 @@ def _input(command: str) -> tuple[str, str | None]:
     return plain.rstrip(), given if not given or given.endswith("\n") else f"{given}\n"
 
 
-def _differences(user: str | None, settings: Mapping[str, str]) -> Iterator[str]:
+def _differences(user: str | None, settings: Mapping[str, str], shell: str) -> Iterator[str]:
+    if leaves_work_behind(shell):
+        yield BACKGROUND
+    if secret := [key for key in settings if _SECRET.search(key)]:
+        yield f"{' and '.join(secret)} would be stored as it is written: move it to a file that env_file names"
     if user is not None and user != _own_name():
         yield f"ran as {user}, and runs here as the user of the server, in that user's home"
     if settings.get(MAIL):
         yield f"its output was mailed to {settings[MAIL]}: name a connector with deliver to have results sent"
     if "TZ" in settings:
         yield "TZ is given to the command and does not move its times, as in Debian and cronie; timezone would"
+
+
+def leaves_work_behind(shell: str) -> bool:
+    """Whether a shell's command ends while something it started with `&` still works."""
+    plain = _QUOTED.sub("", _GIVEN_TO_A_SHELL.sub(lambda found: found[2], shell))
+    *_, rest = _AMPERSAND.split(plain)
+    return _AMPERSAND.search(plain) is not None and _WAITS.search(rest) is None
 
 
 def _own_name() -> str | None:

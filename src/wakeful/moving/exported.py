@@ -108,7 +108,7 @@ class Secrets:
             return {key: self._compared(job, one, shown.get(key), str(key)) for key, one in value.items()}
         if isinstance(value, list) and isinstance(shown, list) and len(value) == len(shown):
             return [self._compared(job, *pair, name) for pair in zip(value, shown, strict=True)]
-        if isinstance(value, list):  # hidden as one: what refers to a variable goes on to
+        if isinstance(value, list):  # hidden as one: what refers to a variable continues to
             return [self._compared(job, one, shown, name) for one in value]
         variable, sign, _ = value.partition("=") if isinstance(value, str) and str(shown).count("=") else ("", "", "")
         if sign and str(shown).startswith(f"{variable}="):

@@ -53,7 +53,7 @@ def as_file(job: Mapping[str, Any], form: Form | None) -> dict[str, Any] | None:
 
 
 def _timing(trigger: Mapping[str, Any]) -> dict[str, Any]:
-    """A trigger in its short form: `cron: …` with `timezone` beside it."""
+    """A trigger in its short form: `cron: …` with `timezone` besides it."""
     if trigger["type"] == "ping":
         schedule = trigger.get("schedule")
         inner = _timing(schedule) if schedule is not None else {}

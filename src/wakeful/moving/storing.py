@@ -54,7 +54,7 @@ async def store(scheduler: Scheduler, batch: Batch) -> Batch:
 
 
 def _drafts(scheduler: Scheduler, entries: Sequence[JobEntry]) -> list[Draft]:
-    return [scheduler.host.draft(entry.new, SOURCE, scheduler.host.job_defaults) for entry in entries]
+    return [scheduler.host.draft(entry.new, SOURCE) for entry in entries]
 
 
 def _compared(tx: Transaction, batch: Batch, drafts: Sequence[Draft], zone: str) -> Batch:

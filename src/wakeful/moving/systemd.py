@@ -28,7 +28,7 @@ _APART, _ENDS = re.compile(r"\s;\s"), re.compile(r"\s;\s*$")
 
 
 def read(path: Path) -> Reading:
-    """The timers of a folder, or one timer; a service lies beside its timer."""
+    """The timers of a folder, or one timer; a service lies next to its timer."""
     if path.is_dir():
         timers = files_below(path, (TIMER,))
         if not timers:
@@ -175,7 +175,7 @@ def _limit(service: Unit) -> str | None:
 
 
 def _successes(service: Unit) -> tuple[list[int], list[str]]:
-    """The exit codes beside 0 that mean success, and the signals that do."""
+    """The exit codes besides 0 that mean success, and the signals that do."""
     words = " ".join(service.all("Service", "SuccessExitStatus")).split()
     codes = [int(word) if word.isdecimal() else getattr(os, f"EX_{word}", None) for word in words]
     signals = [word for word, code in zip(words, codes, strict=True) if code is None]

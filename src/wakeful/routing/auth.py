@@ -4,9 +4,9 @@
     async def read(caller: Anyone, …)           # every valid token; `caller.is_agent` sees and changes only its own
 
 Roles: `viewer` reads; `operator` also starts, stops and edits what executes no commands; `admin` has full access;
-`agent` stands beside them: it may read and edit what it owns (the owner is its token's name) and nothing else.
+`agent` is apart from them: it may read and edit what it owns (the owner is its token's name) and nothing else.
 `Viewer`, `Operator` and `Admin` therefore refuse agents; routes that know about owners take `Anyone`. The token of a
-run (`caller.run`) is an agent's that changes no jobs; routes it may use beside reading take `OperatorOrRun`.
+run (`caller.run`) is an agent's that changes no jobs; routes it may use besides reading take `OperatorOrRun`.
 
 A valid token is never refused because of other requests from the same address: a proxy has one address for all. Wrong
 ones are: after a few of them an address must wait (429), in a table that cannot grow without bound.
@@ -30,8 +30,8 @@ from wakeful import ids
 from wakeful.clock import Clock, SystemClock
 from wakeful.domains import domains
 from wakeful.errors import SchedulerError, WrongCallbackToken
-from wakeful.kernel.actions.authorization import PayloadCheck, Rights
 from wakeful.kernel.actions.run_tokens import RunToken
+from wakeful.kernel.context import PayloadCheck, Rights
 from wakeful.kernel.hooks import Writer
 from wakeful.routing.problems import ApiError
 from wakeful.routing.settings import ServerSettings

@@ -23,7 +23,7 @@ from wakeful.routing.problems import ApiError
 from wakeful.routing.wiring import Sched
 
 if TYPE_CHECKING:
-    from wakeful.kernel.context import Context
+    from wakeful.kernel.context import Context, Rights
     from wakeful.store.interface import Transaction
 
 T = TypeVar("T")
@@ -88,11 +88,18 @@ class Keyed(NamedTuple):
             return respond(StoredAnswer.from_text(replayed.answer), **{"Idempotent-Replayed": "true"})
 
     async def transact(
-        self, scheduler: Sched, work: Callable[[Transaction, Context], T], render: Callable[[T], StoredAnswer]
+        self,
+        scheduler: Sched,
+        work: Callable[[Transaction, Context], T],
+        render: Callable[[T], StoredAnswer],
+        *,
+        rights: Rights | None = None,
     ) -> Response:
         """Do the work in one transaction. `render` may refuse; what the work stored, such as a count, stays."""
         return await self.do(
-            lambda once: scheduler.transact(lambda tx, context: run_idempotent(tx, once, lambda: work(tx, context))),
+            lambda once: scheduler.transact(
+                lambda tx, context: run_idempotent(tx, once, lambda: work(tx, context)), rights=rights
+            ),
             render,
         )
 

@@ -86,7 +86,7 @@ COMMAND = fields_by_kind()["command"][0]
 
 
 def one_trigger(schema: Schema, _: object, *, keeps: bool = False, examples: list[Any] | None = None) -> None:
-    """Rewrite a job's schema: its trigger in a field of that name, or a short form beside the other fields.
+    """Rewrite a job's schema: its trigger in a field of that name, or a short form besides the other fields.
 
     Where a trigger may be kept, name, kind and enabled are left out rather than null.
     """

@@ -35,7 +35,7 @@ else:
 
 
 class _Written(Strict):
-    """A job as it is written. The trigger is given as `trigger`, or by its short form beside the other fields.
+    """A job as it is written. The trigger is given as `trigger`, or by its short form besides the other fields.
 
     Options may also be nested under `options`, as answers show them.
     """
@@ -310,7 +310,7 @@ class EngineOut(BaseModel):
 
 
 class ServiceOut(BaseModel):
-    """What this server does again and again beside its engine, such as watching a file."""
+    """What this server does again and again besides its engine, such as watching a file."""
 
     name: str
     every_s: float | None  # None: when it is woken

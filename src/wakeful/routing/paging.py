@@ -51,30 +51,20 @@ async def page(
 ) -> tuple[str, K | None]:
     """The items of a page as JSON, and what it ended with if there are more. Pages with long items are shorter."""
     async with _turns.setdefault(asyncio.get_running_loop(), asyncio.Semaphore(AT_ONCE)):
-        return await _made(limit, last, read, key, shape)
-
-
-async def _made(
-    limit: int,
-    last: K | None,
-    read: Callable[[K | None, int], Awaitable[list[T]]],
-    key: Callable[[T], K],
-    shape: Callable[[T], dict[str, Any]],
-) -> tuple[str, K | None]:
-    texts: list[str] = []
-    size, more = 0, True
-    while more and len(texts) < limit and size < MOST_CHARS:
-        wanted = min(CHUNK, limit - len(texts)) + 1  # one more than is shown says whether there is more
-        found = await read(last, wanted)
-        more = len(found) == wanted
-        for item in found[: wanted - 1]:
-            text = _ENCODE(shape(item))
-            if texts and size + len(text) > MOST_CHARS:
-                return f"[{','.join(texts)}]", last
-            texts.append(text)
-            size += len(text)
-            last = key(item)
-    return f"[{','.join(texts)}]", last if more else None
+        texts: list[str] = []
+        size, more = 0, True
+        while more and len(texts) < limit and size < MOST_CHARS:
+            wanted = min(CHUNK, limit - len(texts)) + 1  # one more than is shown says whether there is more
+            found = await read(last, wanted)
+            more = len(found) == wanted
+            for item in found[: wanted - 1]:
+                text = _ENCODE(shape(item))
+                if texts and size + len(text) > MOST_CHARS:
+                    return f"[{','.join(texts)}]", last
+                texts.append(text)
+                size += len(text)
+                last = key(item)
+        return f"[{','.join(texts)}]", last if more else None
 
 
 async def id_page(

@@ -15,8 +15,8 @@ from starlette.responses import Response
 
 from wakeful.domains import domains
 from wakeful.errors import JobNotFound
-from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.drafts import NewJob
+from wakeful.kernel.context import Rights
 from wakeful.kernel.domain import load
 from wakeful.kernel.model.job import Job
 from wakeful.kernel.model.run import Run

@@ -5,9 +5,6 @@ The public object, put together from its parts. They only wire: rules live in th
 
 from __future__ import annotations
 
-from functools import cached_property
-from typing import TYPE_CHECKING
-
 from wakeful.scheduler.access import AccessApi
 from wakeful.scheduler.agents import AgentsApi
 from wakeful.scheduler.delivery import DeliveryApi
@@ -17,9 +14,6 @@ from wakeful.scheduler.overview import Overview, SchedulerState, Summary
 from wakeful.scheduler.record import RecordApi
 from wakeful.scheduler.runs import RunsApi
 from wakeful.scheduler.workflows import WorkflowsApi
-
-if TYPE_CHECKING:
-    from wakeful.scheduler.server_side import ServerSide
 
 __all__ = ["Scheduler", "SchedulerState", "Summary"]
 
@@ -42,10 +36,3 @@ class Scheduler(Lifecycle, RunsApi, Overview, NodesApi, AccessApi, DeliveryApi, 
 
     >>> scheduler = Scheduler("sqlite:///app.db", timezone="Europe/Berlin", job_defaults={"timeout": "30m"})
     """
-
-    @cached_property
-    def server_side(self) -> ServerSide:
-        """What a server needs beyond all this: requests within a caller's rights, callbacks, token checks."""
-        from wakeful.scheduler.server_side import ServerSide
-
-        return ServerSide(self._wiring())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from wakeful.kernel.actions.recording import origin_of
 from wakeful.scheduler.core import Core
 
 if TYPE_CHECKING:
@@ -47,5 +48,4 @@ class AccessApi(Core):
         """
         from wakeful.kernel.actions import tokens
 
-        origin = self._origin()
-        await self._store.write(lambda tx: tokens.revoke(tx, name, origin))
+        await self.transact(lambda tx, context: tokens.revoke(tx, name, origin_of(context)), wakes=False)

@@ -1,4 +1,4 @@
-"""The end of work that goes on elsewhere: who may report it, and the report."""
+"""The end of work that continues elsewhere: who may report it, and the report."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Callbacks:
         error: str | None = None,
         token: str | None = None,
     ) -> bool:
-        """Report how the work of a run ended that goes on elsewhere; as `complete_run`, but it may also come early.
+        """Report how the work of a run ended that continues elsewhere; as `complete_run`, but it may also come early.
 
         With a `token` it must be that run's own (WrongCallbackToken else). True when the run is settled now, False when
         it is not waiting yet and the report is kept for it.

@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 from wakeful import ids
 from wakeful.clock import EARLIEST_MS, ManualClock, SystemClock
 from wakeful.domains import domains
-from wakeful.errors import SchedulerError, StoreGone, StoreUnusable
+from wakeful.errors import SchedulerError, StartRefused, StoreGone, StoreUnusable
 from wakeful.kernel.actions.drafts import NewJob, draft
-from wakeful.kernel.actions.recording import Origin
 from wakeful.kernel.cluster.nodes import Seen
-from wakeful.kernel.context import Context
+from wakeful.kernel.context import OWN_RIGHTS, Context, Rights
 from wakeful.kernel.hooks import Draft
 from wakeful.kernel.kinds import Kind, Kinds
 from wakeful.kernel.loop.config import EngineConfig, Retention, Tuning
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
     from wakeful.clock import Clock
     from wakeful.kernel.loop.loop import Engine
     from wakeful.kernel.views.explain import Viewpoint
+    from wakeful.scheduler.server_side import ServerSide
     from wakeful.services import Service
     from wakeful.store.interface import Store, Transaction
 
@@ -64,7 +64,7 @@ class MakeDraft(Protocol):
 
 
 class Wiring(NamedTuple):
-    """The scheduler's parts, for objects beside it that work with them."""
+    """The scheduler's parts, for the objects that work with them."""
 
     store: Store
     made_engine: Callable[[], Engine]
@@ -73,7 +73,6 @@ class Wiring(NamedTuple):
     write: Write
     draft: MakeDraft
     default_zone: Callable[[], str]
-    origin: Callable[[], Origin]
     seen: Callable[[], Seen]
     viewpoint: Callable[[], Viewpoint]
     is_running: Callable[[], bool]
@@ -106,7 +105,7 @@ class Core:
         kinds: Iterable[Kind] = (),
         tuning: Tuning | None = None,
     ) -> None:
-        """`kinds`: kinds with rules or hooks of their own, beside those of the domains."""
+        """`kinds`: kinds with rules or hooks of their own, besides those of the domains."""
         own_clock = clock if clock is not None else SystemClock()
         self._virtual = isinstance(own_clock, ManualClock)
         self._zone = zone_name(timezone) if timezone is not None else None
@@ -142,14 +141,41 @@ class Core:
         """What domains and surfaces need beyond what users do: services, drafts, labels, what this node knows."""
         return Host(self._wiring(), self._kinds, self._job_defaults, self._max_running)
 
+    @cached_property
+    def server_side(self) -> ServerSide:
+        """What a server needs beyond all this: requests within a caller's rights, callbacks, token checks."""
+        from wakeful.scheduler.server_side import ServerSide
+
+        return ServerSide(self._wiring())
+
     @property
     def clock(self) -> Clock:
         return self._clock
 
-    async def transact(self, work: Callable[[Transaction, Context], T], *, wakes: bool = True) -> T:
-        """Run `work` in one durable transaction; the engine looks at what it changed at once, unless not `wakes`."""
+    async def transact(
+        self,
+        work: Callable[[Transaction, Context], T],
+        *,
+        rights: Rights | None = None,
+        wakes: bool = True,
+        cancels: bool = False,
+    ) -> T:
+        """Run `work` in one durable transaction, within the rights of a caller; without any, this program acts.
+
+        The engine looks at what was changed at once, unless not `wakes`; with `cancels` it looks for runs to end as
+        well. A start by hand that the job's kind refuses is counted.
+        """
         context = self._identify()
-        return await self._write(lambda tx: work(tx, context), wakes=wakes)
+        if rights is not None:
+            context = context._replace(rights=rights)
+        try:
+            return await self._write(lambda tx: work(tx, context), wakes=wakes, cancels=cancels)
+        except StartRefused as refused:
+            from wakeful.kernel.actions.runs import note_refused
+
+            name = str(refused.context["job"])
+            await self._write(lambda tx: note_refused(tx, context, name))
+            raise
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
         """Run `work` on one consistent snapshot; it must not write."""
@@ -173,7 +199,6 @@ class Core:
             self._write,
             self._draft,
             self._default_zone,
-            self._origin,
             self._seen,
             self._viewpoint,
             lambda: self._status == "running",
@@ -223,6 +248,8 @@ class Core:
             labels=self._labels,
             min_interval=self._min_interval,
             lease=self._tuning.lease,
+            rights=OWN_RIGHTS._replace(caller=self._node_name),
+            zone=self._default_zone,
         )
 
     def _new_engine(self) -> Engine:
@@ -261,10 +288,6 @@ class Core:
         if wakes and self._status == "running":
             self._engine.wake(recheck_store=cancels)
         return result
-
-    def _origin(self) -> Origin:
-        """Who acts through this object: the program it is part of."""
-        return Origin(self._node_name, "code", self._ids.next())
 
     async def _become_engine(self) -> None:
         """Take this store's engine lock, or fail with who holds it."""

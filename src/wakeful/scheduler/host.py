@@ -10,13 +10,13 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from wakeful.kernel.actions.recording import Origin, origin_of
 from wakeful.kernel.cluster.nodes import Seen
 from wakeful.kernel.hooks import Draft
 from wakeful.kernel.rules.parking import Unsettled
 
 if TYPE_CHECKING:
     from wakeful.kernel.actions.drafts import NewJob
-    from wakeful.kernel.actions.recording import Origin
     from wakeful.kernel.context import Context
     from wakeful.kernel.kinds import Kinds
     from wakeful.scheduler.core import Wiring
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 
 class Companion(Protocol):
-    """Something that lives beside the engine."""
+    """Something that lives alongside the engine."""
 
     def begin(self) -> None:
         """The engine runs."""
 
     async def end(self) -> None:
-        """The engine is about to stop; nothing more of this may go on when it returns."""
+        """The engine is about to stop; nothing more of this may continue when it returns."""
 
 
 class Host:
@@ -75,7 +75,7 @@ class Host:
 
     @property
     def log_folder(self) -> Path:
-        """Where files beside the store go."""
+        """Where files next to the store go."""
         return self._wiring.store.folder
 
     def new_id(self) -> int:
@@ -84,13 +84,13 @@ class Host:
 
     def origin(self) -> Origin:
         """The rights of this program, if no others are given. What it does with one of these is one recorded action."""
-        return self._wiring.origin()
+        return origin_of(self._wiring.identify())
 
-    def draft(self, new: NewJob, source: str, defaults: Mapping[str, Any]) -> Draft:
-        """A job as it can be stored, or InvalidJob; `defaults` are the options it does not give itself."""
+    def draft(self, new: NewJob, source: str, defaults: Mapping[str, Any] | None = None) -> Draft:
+        """A job as it can be stored, or InvalidJob; `defaults` or the scheduler's are the options it leaves out."""
         return self._wiring.draft(new, source, defaults)
 
-    # -- before the engine starts, and beside it ----------------------------------------------------------------------
+    # -- before the engine starts, and alongside it --------------------------------------------------------------------
 
     def before_start(self, work: Callable[[], Awaitable[None]]) -> None:
         """Let `work` be done at every start, before anything fires."""

@@ -36,7 +36,7 @@ class Change(Protocol):
 
 
 class HungCalls(Service):
-    """Beside the engine of a scheduler: keeps the alerts `hung` of its node true."""
+    """Alongside the engine of a scheduler: keeps the alerts `hung` of its node true."""
 
     def __init__(self, node: str, look: Look, change: Change) -> None:
         super().__init__("reporting calls that do not return", math.inf)

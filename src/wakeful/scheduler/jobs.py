@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar, Unpack, get_args, overload
 from wakeful import ids
 from wakeful.errors import InvalidJob, JobNotFound
 from wakeful.kernel.actions import lookup
-from wakeful.kernel.actions.drafts import NewJob, check_limit, check_name, check_note, draft
-from wakeful.kernel.actions.recording import on_record
+from wakeful.kernel.actions.drafts import NewJob, check_limit, check_name, draft
+from wakeful.kernel.actions.recording import on_record, origin_of
 from wakeful.kernel.kinds import AnyHandler
 from wakeful.kernel.model.job import Job, job_views
 from wakeful.kernel.rules.option_fields import IfExists, JobChanges, JobOptions
@@ -19,6 +19,7 @@ from wakeful.store.jobs import STATUS_SQL, JobFilter
 from wakeful.triggers import Trigger
 
 if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
 
 H = TypeVar("H", bound=AnyHandler)
@@ -131,8 +132,9 @@ class JobsApi(Core):
             message = f"if_exists is one of {', '.join(IF_EXISTS)}, not {if_exists!r}."
             raise InvalidJob(message)
         drafts = [self._draft(new, source) for new in jobs]
-        context, zone = self._identify(), self._default_zone()
-        found = await self._write(lambda tx: job_actions.add_jobs(tx, context, drafts, if_exists, zone))
+        found = await self.transact(
+            lambda tx, context: job_actions.add_jobs(tx, context, drafts, if_exists, context.zone())
+        )
         return [ids.job_text(job_id) for job_id in found]
 
     async def update_job(self, id: str, /, *, revision: int | None = None, **changes: Unpack[JobChanges]) -> Job:  # noqa: A002
@@ -146,11 +148,11 @@ class JobsApi(Core):
         """
         from wakeful.kernel.actions import jobs as job_actions
 
-        context, zone, origin = self._identify(), self._default_zone(), self._origin()
         others: dict[str, Any] = dict(changes)
         switch = {"enabled": others.pop("enabled")} if "enabled" in others else {}
 
-        def work(tx: Transaction) -> Job:
+        def work(tx: Transaction, context: Context) -> Job:
+            zone = context.zone()
             if others:
                 context.declared.refuse_managed(lookup.find_job(tx, id)[0])
             job = job_actions.update_job(tx, context, id, others, revision=revision, zone=zone)
@@ -158,9 +160,9 @@ class JobsApi(Core):
                 return job
             what, pair = "resume" if switch["enabled"] else "disable", lookup.find_job(tx, job.id)
             change = partial(job_actions.update_job, tx, context, job.id, switch, revision=None, zone=zone)
-            return on_record(tx, origin, what, [pair], change)[0]
+            return on_record(tx, origin_of(context), what, [pair], change)[0]
 
-        return await self._write(work)
+        return await self.transact(work)
 
     async def remove_job(self, id: str) -> None:  # noqa: A002
         """Remove a job. A run in progress finishes, and history stays under its name.
@@ -169,16 +171,9 @@ class JobsApi(Core):
         >>> await scheduler.get_job("backup") is None
         True
         """
-        from wakeful.kernel.actions import jobs as job_actions
+        from wakeful.kernel.actions import authorized
 
-        context, origin = self._identify(), self._origin()
-
-        def work(tx: Transaction) -> None:
-            pair = lookup.find_job(tx, id)
-            context.declared.refuse_managed(pair[0])
-            on_record(tx, origin, "remove", [pair], lambda: job_actions.remove_job(tx, context, id))
-
-        await self._write(work)
+        await self.transact(lambda tx, context: authorized.remove_job(tx, context, id))
 
     async def pause_job(self, id: str, note: str | None = None) -> None:  # noqa: A002
         """Stop scheduled starts of a job until it is resumed. It can still be started by hand.
@@ -187,15 +182,9 @@ class JobsApi(Core):
         >>> (await scheduler.get_job("backup")).status
         'paused'
         """
-        from wakeful.kernel.actions import pausing
+        from wakeful.kernel.actions.selections import JobSelection, pause_many
 
-        text, context, origin = check_note(note), self._identify(), self._origin()
-
-        def work(tx: Transaction) -> None:
-            pairs = [lookup.find_job(tx, id)]
-            on_record(tx, origin, "pause", pairs, lambda: pausing.pause_all(tx, context, pairs, text))
-
-        await self._write(work)
+        await self.transact(lambda tx, context: pause_many(tx, context, JobSelection((id,)), note))
 
     async def resume_job(self, id: str) -> None:  # noqa: A002
         """Resume a paused or disabled job. Its errors are reset, and missed starts are not caught up.
@@ -207,15 +196,14 @@ class JobsApi(Core):
         """
         from wakeful.kernel.actions import pausing
 
-        context, origin = self._identify(), self._origin()
-
-        def work(tx: Transaction) -> None:
+        def work(tx: Transaction, context: Context) -> None:
             pairs = [lookup.find_job(tx, id)]
-            refused, _ = on_record(tx, origin, "resume", pairs, lambda: pausing.resume_all(tx, context, pairs))
+            resume = partial(pausing.resume_all, tx, context, pairs)
+            refused, _ = on_record(tx, origin_of(context), "resume", pairs, resume)
             for refusal in refused.values():
                 raise refusal
 
-        await self._write(work)
+        await self.transact(work)
 
     async def get_job(self, id: str) -> Job | None:  # noqa: A002
         """The job of that id or name, or None.

@@ -207,7 +207,7 @@ class Lifecycle(JobsApi):
         return inside_of(engine.active.values())
 
     def _begin_aside(self, work: Coroutine[Any, Any, None]) -> None:
-        """Do it beside the handler that asks for it, and not as a part of that."""
+        """Do it alongside the handler that asks for it, and not as a part of that."""
         task = asyncio.get_running_loop().create_task(work, name="wakeful-stop", context=contextvars.Context())
         self._asides.add(task)
         task.add_done_callback(self._end_aside)
@@ -257,7 +257,7 @@ class Lifecycle(JobsApi):
             await self._end()
 
     async def _end(self) -> None:
-        """Nothing of this engine goes on, also after an error; what it could not record, the next start finds."""
+        """Nothing of this engine continues, also after an error; what it could not record, the next start finds."""
         for companion in self.host.companions:
             await companion.end()
         await self._engine.end()

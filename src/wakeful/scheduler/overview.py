@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from wakeful import ids
 from wakeful.errors import AlertNotFound, StoreError
 from wakeful.kernel.actions.drafts import check_limit
-from wakeful.kernel.actions.recording import acknowledge
+from wakeful.kernel.actions.recording import acknowledge, origin_of
 from wakeful.kernel.rules.outcome import APPROVAL
 from wakeful.kernel.views.bus import Bus
 from wakeful.kernel.views.events import Listener
@@ -181,11 +181,13 @@ class Overview(Core):
         """
         from wakeful.kernel.views.records import alert_views
 
-        number, origin = ids.alert_number(id), self._origin()
+        number = ids.alert_number(id)
         if number is None:
             message = f"There is no alert {id}: see the list of open alerts."
             raise AlertNotFound(message)
-        return await self._write(lambda tx: alert_views(tx, [acknowledge(tx, number, origin)[0]])[0])
+        return await self.transact(
+            lambda tx, context: alert_views(tx, [acknowledge(tx, number, origin_of(context))[0]])[0]
+        )
 
     @property
     def events(self) -> Bus:

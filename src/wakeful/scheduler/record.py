@@ -6,7 +6,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import TYPE_CHECKING
 
-from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.drafts import check_limit
 from wakeful.scheduler.core import Core
 from wakeful.triggers.moments import read_moment
@@ -15,7 +14,6 @@ if TYPE_CHECKING:
     from wakeful.kernel.views.actions import Action, Undone
     from wakeful.kernel.views.ledger import Ledger
     from wakeful.kernel.views.slots import Slot
-    from wakeful.scheduler.requests import Requests
 
 
 class RecordApi(Core):
@@ -29,7 +27,7 @@ class RecordApi(Core):
         'pause'
         """
         check_limit(limit)
-        return await self._requests().list_actions(None, limit)
+        return await self.server_side.list_actions(None, limit)
 
     async def undo(self, id: str | None = None) -> Undone:  # noqa: A002
         """Undo an action within ten minutes: without an id, the last one made through this scheduler.
@@ -40,7 +38,7 @@ class RecordApi(Core):
         >>> (await scheduler.undo()).restored
         ['backup']
         """
-        requests, rights = self._requests(), Rights(self._node_name, None, admin_kinds=True, via="code")
+        requests, rights = self.server_side, self._identify().rights
         if id is None:
             id = await requests.latest_action(rights)  # noqa: A001
         return await requests.undo(id, rights)
@@ -56,8 +54,7 @@ class RecordApi(Core):
         """
         from wakeful.kernel.views.ledger import read_since
 
-        rights = Rights(self._node_name, None, admin_kinds=True, via="code")
-        return await self._requests().get_ledger(job, partial(read_since, since), rights)
+        return await self.server_side.get_ledger(job, partial(read_since, since), self._identify().rights)
 
     async def get_slot(self, job: str, slot: datetime | str) -> Slot:
         """What became of one slot of a job, by its nominal time. SlotNotFound is raised if it has none there.
@@ -66,10 +63,4 @@ class RecordApi(Core):
         >>> (await scheduler.get_slot("backup", job.next_run_at)).fate
         'ahead'
         """
-        rights = Rights(self._node_name, None, admin_kinds=True, via="code")
-        return await self._requests().get_slot(job, read_moment(slot, "slot"), rights)
-
-    def _requests(self) -> Requests:
-        from wakeful.scheduler.requests import Requests
-
-        return Requests(self._wiring())
+        return await self.server_side.get_slot(job, read_moment(slot, "slot"), self._identify().rights)

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
-from wakeful.errors import RunNotFound, StartRefused
+from wakeful.errors import RunNotFound
 from wakeful.kernel.actions import lookup
 from wakeful.kernel.actions.drafts import check_limit
 from wakeful.kernel.engine.long_output import log_path
@@ -43,19 +42,7 @@ class RunsApi(Core):
         """
         from wakeful.kernel.actions import runs as run_actions
 
-        context = self._identify()
-        return ids.run_text(await self._by_hand(lambda tx: run_actions.run_now(tx, context, id, payload)))
-
-    async def _by_hand(self, work: Callable[[Transaction], int]) -> int:
-        """A start by hand; one that its kind refuses is counted."""
-        from wakeful.kernel.actions import runs as run_actions
-
-        try:
-            return await self._write(work)
-        except StartRefused as refused:
-            context, name = self._identify(), str(refused.context["job"])
-            await self._write(lambda tx: run_actions.note_refused(tx, context, name))
-            raise
+        return ids.run_text(await self.transact(lambda tx, context: run_actions.run_now(tx, context, id, payload)))
 
     async def run_here(self, id: str, *, payload: Any = None) -> Run:  # noqa: A002
         """Run one job in this process to its end and start nothing else; for use without a running engine.
@@ -94,8 +81,8 @@ class RunsApi(Core):
         """
         from wakeful.kernel.actions import runs as run_actions
 
-        number, context = lookup.require_run(id), self._identify()
-        await self._write(lambda tx: run_actions.cancel_run(tx, context, number), cancels=True)
+        number = lookup.require_run(id)
+        await self.transact(lambda tx, context: run_actions.cancel_run(tx, context, number), cancels=True)
 
     async def retry_run(self, id: str) -> str:  # noqa: A002
         """Retry a run that has ended, and return the new run's id.
@@ -107,8 +94,8 @@ class RunsApi(Core):
         """
         from wakeful.kernel.actions import runs as run_actions
 
-        number, context = lookup.require_run(id), self._identify()
-        return ids.run_text(await self._by_hand(lambda tx: run_actions.retry_run(tx, context, number)))
+        number = lookup.require_run(id)
+        return ids.run_text(await self.transact(lambda tx, context: run_actions.retry_run(tx, context, number)))
 
     async def complete_run(self, id: str, output: Any = None, *, error: str | None = None) -> None:  # noqa: A002
         """Report how a waiting run ended: with `output`, or with an `error`.
@@ -122,9 +109,9 @@ class RunsApi(Core):
         """
         from wakeful.kernel.actions import runs as run_actions
 
-        number, context = lookup.require_run(id), self._identify()
+        number = lookup.require_run(id)
         result = reported(error) if error is not None else from_return(output)
-        await self._write(lambda tx: run_actions.complete_run(tx, context, number, result))
+        await self.transact(lambda tx, context: run_actions.complete_run(tx, context, number, result))
 
     async def approve_run(self, id: str, *, by: str, note: str | None = None) -> str:  # noqa: A002
         """Approve a run that waits for approval. It continues as a new run, whose id is returned.
@@ -137,8 +124,9 @@ class RunsApi(Core):
         """
         from wakeful.kernel.actions import runs as run_actions
 
-        number, context = lookup.require_run(id), self._identify()
-        return ids.run_text(await self._write(lambda tx: run_actions.approve_run(tx, context, number, by, note)))
+        number = lookup.require_run(id)
+        again = await self.transact(lambda tx, context: run_actions.approve_run(tx, context, number, by, note))
+        return ids.run_text(again)
 
     async def reject_run(self, id: str, *, by: str, note: str | None = None) -> None:  # noqa: A002
         """Reject a run that waits for approval: it is cancelled, and its job continues as scheduled.
@@ -150,8 +138,8 @@ class RunsApi(Core):
         """
         from wakeful.kernel.actions import runs as run_actions
 
-        number, context = lookup.require_run(id), self._identify()
-        await self._write(lambda tx: run_actions.reject_run(tx, context, number, by, note))
+        number = lookup.require_run(id)
+        await self.transact(lambda tx, context: run_actions.reject_run(tx, context, number, by, note))
 
     async def get_run(self, id: str) -> Run | None:  # noqa: A002
         """The run of that id, or None.

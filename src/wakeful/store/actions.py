@@ -68,7 +68,7 @@ class ActionHead(NamedTuple):
 
 
 class ActionPage(NamedTuple):
-    """Some of an action's subjects, and where to go on: None at the end."""
+    """Some of an action's subjects, and where to continue: None at the end."""
 
     rows: list[ActionRow]
     cursor: int | None

@@ -39,7 +39,7 @@ Report = Callable[[str, int, int], None]
 
 
 class Copied(NamedTuple):
-    """What was carried: rows of each table, files beside the store, and files that were not where the store is."""
+    """What was carried: rows of each table, files next to the store, and files that were not where the store is."""
 
     rows: dict[str, int]
     files: int
@@ -58,7 +58,7 @@ async def copy_store(
 ) -> Copied:
     """Carry everything from one open store into another, empty one.
 
-    `report(table, done, all)` is called from a thread as it goes on. Cancelled, or failed in any way, it leaves the
+    `report(table, done, all)` is called from a thread as it proceeds. Cancelled, or failed in any way, it leaves the
     target empty. `finish` changes what was carried, in the transaction that stores it. `anew` names facts that are
     secret keys: the target gets others in their place, and never holds those of the source.
     """
@@ -81,7 +81,7 @@ async def copy_store(
 
 
 async def back_up(source: Store, target: Store, report: Report, finish: Finish, anew: Collection[str] = ()) -> Copied:
-    """Carry what an open store holds at one moment into another, empty one; servers go on working on the source."""
+    """Carry what an open store holds at one moment into another, empty one; servers continue working on the source."""
     who = {"pid": os.getpid(), "host": os.uname().nodename, "node": "wakeful backup"}
     loop, stop = asyncio.get_running_loop(), threading.Event()
     await target.become_engine(who)
@@ -200,7 +200,7 @@ def _changes(origin: Transaction, files: _Files, now: int, anew: Collection[str]
 
 
 class _Files:
-    """What lies beside a store: carried first, so that no row points to nothing."""
+    """What lies next to a store: carried first, so that no row points to nothing."""
 
     def __init__(self, source: Path, target: Path) -> None:
         self._source = source

@@ -1,6 +1,6 @@
 """Events in the store: collected during a transaction, written at its end as one row per stream.
 
-Refused starts are counted by reason, beside them.
+Refused starts are counted by reason, besides them.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class EventVerbs(Verbs):
         # Stamped further ahead than history is kept: by a clock that was wrong. It would bar the way to what follows.
         ahead = 2 * self._session.now - before
         return self._session.execute(
-            # The newest stays: from it the next one's id is counted, and readers go on from the last id they saw.
+            # The newest stays: from it the next one's id is counted, and readers continue from the last id they saw.
             "DELETE FROM events WHERE id IN (SELECT id FROM (SELECT id, at FROM events ORDER BY id LIMIT ?) oldest "
             "WHERE (at < ? OR at > ? OR id <= (SELECT max(id) FROM events) - ?) AND id < (SELECT max(id) FROM events))",
             (limit, before, ahead, most),

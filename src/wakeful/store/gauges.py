@@ -31,7 +31,7 @@ class Gauges(Verbs):
         return min(most, self._count(sql, now, most))
 
     def statuses(self, after: int, limit: int, hidden: Sequence[str] = ()) -> tuple[dict[str, int], int | None]:
-        """Of the next `limit` jobs by id, how many there are in each status; and after which id to go on, if at all.
+        """Of the next `limit` jobs by id, how many there are in each status; and after which id to continue, if at all.
 
         Removed jobs and hidden kinds are not counted.
         """

@@ -1,7 +1,7 @@
 """The store as the kernel sees it: transactions of domain verbs, and nothing else.
 
 A transaction is a plain synchronous function of a `Transaction`. The store runs it alone, commits, and only then
-hands back its result, so it is on disk before the caller goes on. The function may be run again from the
+hands back its result, so it is on disk before the caller continues. The function may be run again from the
 start if the database asks for it; it must therefore do nothing but read, decide and write through its transaction.
 """
 
@@ -97,7 +97,7 @@ class Store(Protocol):
     """Where jobs live. `write` and `read` belong to the loop the store was opened on."""
 
     folder: Path
-    """Where files beside the store go: long output, and what commands print."""
+    """Where files next to the store go: long output, and what commands print."""
 
     exclusive: bool
     """Whether only one process at a time can be this store's engine; else nodes share it, with leases."""
@@ -118,7 +118,7 @@ class Store(Protocol):
         """
 
     async def read(self, work: Callable[[Transaction], T]) -> T:
-        """Run `work` on one consistent snapshot, beside the writer; it must not write."""
+        """Run `work` on one consistent snapshot, alongside the writer; it must not write."""
 
     def write_apart(self, work: Callable[[Transaction], T]) -> T:
         """Run a small `work` from any one thread, waiting for no other; only where nodes share the store."""

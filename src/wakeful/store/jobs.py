@@ -284,7 +284,7 @@ class Jobs(Alarms, Listing):
         """One-shot and removed jobs that were over before that time: they may be forgotten with their runs.
 
         Never one that runs or waits to, nor one that a program declares or a file owns: it would only be added again.
-        At most `limit`, of the next `look_at` that are over; and where to go on (None: those were the last).
+        At most `limit`, of the next `look_at` that are over; and where to continue (None: those were the last).
         """
         over = self._session.rows(
             "SELECT s.ended_at, s.job_id, CASE WHEN s.enabled = 0 AND s.run_id IS NULL AND s.queued = 0 AND "

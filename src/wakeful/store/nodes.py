@@ -74,7 +74,7 @@ class NodeVerbs(Verbs):
         return self._nodes.all("WHERE stopped_at IS NULL AND seen_at >= ? ORDER BY id", since)
 
     def drain(self, node_id: int, *, drain: bool) -> bool:
-        """Ask a node to start nothing more, or to go on; False when it has left."""
+        """Ask a node to start nothing more, or to continue; False when it has left."""
         sql = "UPDATE nodes SET draining = ? WHERE id = ? AND stopped_at IS NULL"
         changed = self._session.execute(sql, (int(drain), node_id)) == 1
         self._session.announce()
@@ -85,7 +85,7 @@ class NodeVerbs(Verbs):
         return self._text("SELECT value FROM meta WHERE key = ?", HOLD_KEY)
 
     def hold(self, text: str | None) -> None:
-        """Hold everything, or go on; with the commit every node does, because each claim reads its node's row.
+        """Hold everything, or continue; with the commit every node does, because each claim reads its node's row.
 
         The rows are locked first: a claim that is under way ends before, and what comes after it waits.
         """

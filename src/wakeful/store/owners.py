@@ -52,7 +52,7 @@ class Stops(Verbs):
             self._session.insert_many("job_stops", ("job_id", "by_owner"), rows, changed)
 
     def drop(self, job_ids: Sequence[int]) -> None:
-        """These jobs go on."""
+        """These jobs continue."""
         if job_ids:
             self._session.delete_in("job_stops", "job_id", list(job_ids))
 

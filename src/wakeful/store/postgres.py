@@ -1,4 +1,4 @@
-"""The PostgreSQL store: several nodes on one database, each with one writer and readers beside it.
+"""The PostgreSQL store: several nodes on one database, each with one writer and readers alongside it.
 
 All writes of a process go through one connection on one thread, as on SQLite; what differs is that other nodes write
 at the same time, so transactions may have to be run again, and that the server may go away, so connections are

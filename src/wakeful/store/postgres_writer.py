@@ -104,7 +104,7 @@ class PostgresWriter:
             batch = waiting if tries == 0 else waiting[:1]
             try:
                 done = self._transaction(batch, repeated=tries > 0)
-            except Exception as error:  # noqa: BLE001 - carried to those who wait; this thread must go on
+            except Exception as error:  # noqa: BLE001 - carried to those who wait; this thread must continue
                 if self._connection is None or lost(error):
                     self._fail(waiting, error)
                     return
@@ -252,7 +252,7 @@ class PostgresWriter:
             try:
                 with connect(self._address) as connection:
                     row = connection.execute("SELECT pg_xact_status(%s::xid8)", (number,)).fetchone()
-                if row is not None and row[0] in ("committed", "aborted"):  # else it goes on, or is long forgotten
+                if row is not None and row[0] in ("committed", "aborted"):  # else it continues, or is long forgotten
                     return bool(row[0] == "committed")
             except (psycopg.Error, StoreError):
                 clocks.block(PAUSE_S)

@@ -133,7 +133,7 @@ class RunDetails(NamedTuple):
 
 
 class Given(NamedTuple):
-    """What a run starts with beside its job's own payload."""
+    """What a run starts with besides its job's own payload."""
 
     payload: str | None = None
     approval: str | None = None

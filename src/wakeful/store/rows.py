@@ -105,7 +105,7 @@ class BoundRows(Generic[R]):
         return list(map(self._rows.make, self._session.rows(self._rows._select + rest, params)))  # noqa: SLF001
 
     def joined(self, alias: str, rest: str, *params: Any) -> list[R]:
-        """As `all`, of the table under that name beside others."""
+        """As `all`, of the table under that name alongside others."""
         return self.answered(f"SELECT {self.of(alias)} FROM {self._rows.table} {alias} {rest}", *params)
 
     def locked(self, rest: str, *params: Any) -> R | None:

@@ -125,7 +125,7 @@ class Runs(OpenRuns):
         return self._details.one("WHERE run_id = ?", run_id)
 
     def given(self, run_id: int) -> Given:
-        """What the run starts with beside its job's payload."""
+        """What the run starts with besides its job's payload."""
         details = self.details(run_id)
         return Given(details.payload, details.approval) if details is not None else Given()
 
@@ -148,7 +148,7 @@ class Runs(OpenRuns):
         self._session.announce()
 
     def goes_on(self, run_id: int, phase: str | None) -> bool:
-        """Record the phase of an active run that goes on although it should have ended; False if it has ended."""
+        """Record the phase of an active run that continues although it should have ended; False if it has ended."""
         sql = "UPDATE runs SET phase = ? WHERE id = ? AND finished_at IS NULL AND status = 'active'"
         return bool(self._session.execute(sql, (phase, run_id)))
 
@@ -299,7 +299,7 @@ class Runs(OpenRuns):
         return [(str(outcome), duration) for outcome, duration in rows]
 
     def older(self, before_id: int, cursor: int, limit: int) -> tuple[list[RunRow], int]:
-        """Done runs below `before_id` that may be deleted, from `cursor` on; and where to go on (0: finished).
+        """Done runs below `before_id` that may be deleted, from `cursor` on; and where to continue (0: finished).
 
         A job's last run stays, and so does every run of a chain that is still open.
         """

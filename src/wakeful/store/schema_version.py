@@ -170,7 +170,7 @@ class Stored(NamedTuple):
         return APART if self.domains and self.version >= COUNTED_APART else 0
 
     def facts(self) -> list[tuple[str, str]]:
-        """What the store keeps beside it."""
+        """What the store keeps besides it."""
         counted: dict[str, object] = {"scripts": self.domains} if self.domains else {}
         if self.shared:
             counted["shared"] = self.shared

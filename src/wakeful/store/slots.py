@@ -47,7 +47,7 @@ class Slots(Verbs):
     def next_jobs(
         self, after: int, limit: int, hidden: Sequence[str] = (), owned: Owned | None = None
     ) -> tuple[list[Placed], int | None]:
-        """Of the next `limit` jobs by id: those that `jobs` would give; and after which id to go on, if at all."""
+        """Of the next `limit` jobs by id: those that `jobs` would give; and after which id to continue, if at all."""
         found = self._column("SELECT id FROM jobs WHERE id > ? ORDER BY id LIMIT ?", after, limit)
         if not found:
             return [], None

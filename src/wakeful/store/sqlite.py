@@ -1,4 +1,4 @@
-"""The SQLite store: one writer, readers beside it, and everything on disk before it is reported.
+"""The SQLite store: one writer, readers alongside it, and everything on disk before it is reported.
 
 All writes go through one connection on one thread. Works handed in while it is busy are committed together, each in
 a savepoint of its own, so a failing one undoes only itself. In virtual time there is no thread: transactions run

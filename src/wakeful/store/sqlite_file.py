@@ -3,7 +3,7 @@
 Every way in which a file can be wrong ends in one sentence that names the file and says what to do.
 
 An open file is compared with what lies there: one that is removed or replaced stays open in every process that has it
-open, and all goes on in a file that nobody else can see. One that another is copied over is noticed if it is shorter.
+open, and all continues in a file that nobody else can see. One that another is copied over is noticed if it is shorter.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ def check_file(path: str, *, create: bool) -> None:
         except OSError as error:
             message = f"The directory of {path} cannot be made ({error.strerror}): choose another place."
             raise StoreUnusable(message) from error
-        # Private to its owner, as are the files SQLite makes beside it. Connecting reports any obstacle.
+        # Private to its owner, as are the files SQLite makes next to it. Connecting reports any obstacle.
         with contextlib.suppress(OSError):
             _make_private(path)
 
@@ -323,7 +323,7 @@ def _lock(file: IO[str]) -> None:
 
 
 def _lock_path(path: str) -> str:
-    """Beside the file itself, also when a link led to it: one store, one lock."""
+    """Next to the file itself, also when a link led to it: one store, one lock."""
     return os.path.realpath(path) + ".lock"
 
 

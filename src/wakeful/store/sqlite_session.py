@@ -3,7 +3,7 @@
 `sqlite3` lets go of the lock in every step. With another thread busy, each step then waits a whole switch interval to
 get it back, so a batch of 512 single-row statements would take seconds. Batches therefore travel as one statement
 with many VALUES, and large reads come back as one JSON row. Measured: 108k rows/s alone and 75 times the rate of
-`executemany` beside a busy thread.
+`executemany` next to a busy thread.
 
 Half of the columns of a large batch hold the same value in every row, such as the time of the transaction or nothing
 at all. These are bound once, outside VALUES, which halves what the statement costs.

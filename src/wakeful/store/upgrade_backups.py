@@ -1,6 +1,6 @@
 """Copies of a SQLite store as it was before an upgrade: the only way back to an older version.
 
-A copy lies beside the file and names the schema it has: `wakeful.db.schema-31`. The latest few are kept.
+A copy lies next to the file and names the schema it has: `wakeful.db.schema-31`. The latest few are kept.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class WriterThread:
         self._thread.start()
 
     async def write(self, item: Item) -> Any:
-        """Hand in a work and wait for its commit; the commit goes on even if the caller is cancelled."""
+        """Hand in a work and wait for its commit; the commit continues even if the caller is cancelled."""
         item.future = asyncio.get_running_loop().create_future()
         self._inbox.put(item)
         return await item.future

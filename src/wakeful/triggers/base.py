@@ -77,7 +77,7 @@ class Trigger(Value):
         """Why a run has failed whose start was reported, and whose end was not in time; None where none is reported."""
         return None
 
-    def expects(self, slot: str, deadline: str) -> str | None:
+    def expects(self, slot: str, deadline: str, *, down: bool) -> str | None:
         """When a report is expected and what its absence means, in a sentence; None where none is expected."""
         return None
 

@@ -1,4 +1,4 @@
-"""Every way to say when a job is due: the rhythms, and what may be said beside each. One entry per field.
+"""Every way to say when a job is due: the rhythms, and what may be said besides each. One entry per field.
 
 The triggers read and refuse what is written; the long form of `to_data` and the short one of `written` are loops over
 this table, as the surfaces are.
@@ -94,7 +94,7 @@ MODIFIERS = (
     Field("grace", _duration, DURATION, "With `ping`: how late a ping may be (default: 1h).", "30m", LASTING),
 )
 # fmt: on
-"""What may be said beside a rhythm."""
+"""What may be said besides a rhythm."""
 BESIDE: Mapping[str, Field] = {field.name: field for field in MODIFIERS}
 TIMED = tuple(name for name in BESIDE if name not in ("anchor", "on", "grace"))
 """What every rhythm takes that has times of its own."""
@@ -148,7 +148,7 @@ PING = Field(
     example=True,
     flag=Flag(),
 )
-"""Beside a rhythm that repeats: pings are expected then."""
+"""Besides a rhythm that repeats: pings are expected then."""
 OF_PINGS = (PING, BESIDE["grace"])
 BY_WORD: Mapping[str, Rhythm] = {rhythm.word: rhythm for rhythm in RHYTHMS}
 BY_TYPE: Mapping[str, Rhythm] = {rhythm.type: rhythm for rhythm in RHYTHMS} | {

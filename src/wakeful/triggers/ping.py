@@ -65,8 +65,9 @@ class Ping(TimedTrigger):
     def unended(self) -> str:
         return f"it started, and no other ping came within its grace of {format_interval(self.grace_ms)}"
 
-    def expects(self, slot: str, deadline: str) -> str:
-        return f"A ping is expected at {slot}; without one it is down at {deadline}."
+    def expects(self, slot: str, deadline: str, *, down: bool) -> str:
+        otherwise = "one that reports success ends that" if down else f"without one it is down at {deadline}"
+        return f"{'It is down. ' if down else ''}A ping is expected at {slot}; {otherwise}."
 
     def next_slot(self, after_ms: int, last_completed_ms: int | None = None) -> int | None:
         """When the next report is expected: never before a whole period from here where the last one is long ago."""

@@ -1,4 +1,4 @@
-"""Schedules of agents that people add beside the file: on the command line and over the network.
+"""Schedules of agents that people add outside the file: on the command line and over the network.
 
 Such a job has its own times and prompt. The agent's runner is looked up when it starts, so that it follows what the
 file says about the agent.

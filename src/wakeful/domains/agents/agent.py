@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
     from wakeful.triggers import Trigger
+    from wakeful.triggers.active_hours import ActiveHours
 
 HIDDEN = "***"
 
@@ -218,6 +219,12 @@ def _passing(tx: Transaction, jobs: Sequence[JobDef]) -> Mapping[int, PassedOver
     return passed_over(tx, jobs)
 
 
+def _hours(job: JobDef) -> ActiveHours | None:
+    from wakeful.domains.agents.hours import hours_of_beat
+
+    return hours_of_beat(job)
+
+
 domain = Domain(
     AGENT,
     kinds=(
@@ -280,6 +287,7 @@ domain = Domain(
     },
     stories={AGENT: _story},
     passing={AGENT: _passing},
+    hours={AGENT: _hours},
     parts={"agents": "wakeful.domains.agents.registry:AgentRegistry"},
     section="agents",
     settings="wakeful.domains.agents.configuration:AgentsSection",

@@ -15,7 +15,7 @@ AGENTS = "agents"
 def with_agent_defaults(raw: Raw, main: Raw | None = None) -> Raw:
     """The file with what its agents take from its defaults, and from those of `main`, which includes it.
 
-    `defaults` stays beside the agents, so that it is checked as they are; what is wrong with a value is reported where
+    `defaults` stays next to the agents, so that it is checked as they are; what is wrong with a value is reported where
     that is written.
     """
     agents = raw.data.get(AGENTS)

@@ -4,7 +4,7 @@
 |---|---|
 | 200, or another 2xx | `Done`, and the body is the run's output |
 | the same from a server that reports | `GoesOn`, unless the body says that it is done |
-| 202, or a body that says it goes on | `GoesOn`: the run waits for a call back, or its status address is polled |
+| 202, or a body that says it continues | `GoesOn`: the run waits for a call back, or its status address is polled |
 | a body that says it failed | `Failed` |
 | 404 | `NoSession`: if it was made by us, forget it, make another one, try again |
 | 409 | `Busy`: the same slot again in an hour |

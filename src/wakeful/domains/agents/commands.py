@@ -21,7 +21,6 @@ from wakeful.domains.agents.pausing import Acted, pause_agent, resume_agent
 from wakeful.domains.agents.questions.commands import ask
 from wakeful.domains.agents.waking import REASONS
 from wakeful.errors import ScheduleTriggerError
-from wakeful.kernel.actions.recording import origin_of
 from wakeful.kernel.views.cut_off import CUT_OFF
 from wakeful.scheduler import Scheduler
 from wakeful.triggers.moments import iso, read_moment, spoken
@@ -170,7 +169,7 @@ def _budget_reached(place: StoreLocation, agent: str) -> list[tuple[str, str | C
         return next((one.reached_at for one in found.budgets if one.agent == agent), None)
 
     at = change(place, work)
-    return [] if at is None else [("budget", f"reached on {stamp(at, shown_zone(place))}")]
+    return [] if at is None else [("budget", f"reached on {stamp(at, shown_zone(place))} (estimate)")]
 
 
 def _spent(found: dict[str, Any]) -> str:
@@ -316,12 +315,10 @@ def resume(ctx: typer.Context, *, name: Name, as_json: Json = False, db: Db = No
 
 
 def _act(ctx: typer.Context, db: str | None, name: str, act: Callable[..., Acted]) -> Acted:
-    rights = rights_here()
-
-    async def work(scheduler: Scheduler) -> Acted:
-        return await scheduler.transact(lambda tx, context: act(tx, context, name, origin_of(context, rights)))
-
-    return change(chosen(ctx, db), work)
+    return change(
+        chosen(ctx, db),
+        lambda scheduler: scheduler.transact(lambda tx, context: act(tx, context, name), rights=rights_here()),
+    )
 
 
 def _say_acted(done: Acted, sentence: str, *, as_json: bool) -> None:

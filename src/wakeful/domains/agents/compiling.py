@@ -64,7 +64,7 @@ class AgentProblem(NamedTuple):
 def jobs_of(
     name: str, agent: Mapping[str, Any], folder: Path, zone: str
 ) -> tuple[list[AgentJobSpec], list[AgentProblem]]:
-    """The jobs of an agent, or what is wrong with its settings beside what a model can see.
+    """The jobs of an agent, or what is wrong with its settings besides what a model can see.
 
     `zone`: that of hours that name none.
     """
@@ -306,7 +306,7 @@ def _schedule_part(
 
 
 def _with_own_call(runner: dict[str, Any], schedule: Mapping[str, Any]) -> dict[str, Any]:
-    """The runner as a schedule has it: with another model, and with variables beside those of the agent."""
+    """The runner as a schedule has it: with another model, and with variables besides those of the agent."""
     own = _of_the_call(schedule)
     if "env" in own:
         own["env"] = [*runner.get("env", ()), *own["env"]]

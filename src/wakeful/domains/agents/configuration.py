@@ -152,7 +152,7 @@ class Hook(Section):
 
 
 class AgentSchedule(JobKeys):
-    """When an agent is called, with which prompt, and what jobs say beside their schedule."""
+    """When an agent is called, with which prompt, and what jobs say besides their schedule."""
 
     model_config = ConfigDict(use_attribute_docstrings=True)
 

@@ -1,4 +1,4 @@
-"""What a schedule that was added beside the file inherits from its agent: how it is called, and its limits."""
+"""What a schedule that was added outside the file inherits from its agent: how it is called, and its limits."""
 
 from __future__ import annotations
 

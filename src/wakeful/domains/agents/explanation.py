@@ -1,4 +1,4 @@
-"""What `explain` says about an agent's jobs beside what it says about every job.
+"""What `explain` says about an agent's jobs besides what it says about every job.
 
 Each part of the story is a function of the subject and what the job does; add one to `PARTS` to say more.
 """
@@ -13,7 +13,7 @@ from wakeful.counting import counted
 from wakeful.domains.agents.budgets.spending import counted_as, over_budget, used_today
 from wakeful.domains.agents.effective_payload import effective_payload
 from wakeful.domains.agents.hops import hops_of
-from wakeful.domains.agents.hours import opening_of
+from wakeful.domains.agents.hours import beat_at, opening_of
 from wakeful.domains.agents.inbound.receiving import explained
 from wakeful.domains.agents.limits.holding import limit_of
 from wakeful.domains.agents.naming import HEARTBEAT, session_name, wake_job
@@ -70,7 +70,7 @@ def _hours(subject: Subject, payload: dict[str, Any]) -> list[str]:
     zone = f", {said['timezone']}" if "timezone" in said else ""
     found = subject.tx.jobs.by_name(subject.job.name)
     beat = found[1].next_at if found is not None else None
-    opens = None if beat is None else hours.opens(beat)
+    opens = beat_at(subject.job, beat, subject.tx.now)
     late = "" if opens == beat or opens is None else f", and the next beat waits until {subject.when(opens)}"
     limits = f"It wakes {payload['agent']} only between {said['start']} and {said['end']}{zone}"
     return [f"{limits}: what is due outside of these hours waits for them{late}."]
@@ -114,7 +114,7 @@ def _fed(subject: Subject, _: dict[str, Any]) -> list[str]:
 
 
 def _session(subject: Subject, payload: dict[str, Any]) -> list[str]:
-    """The session it goes on in."""
+    """The session it continues in."""
     if payload.get("runner") is None:
         return []
     if subject.of_run:
@@ -205,7 +205,7 @@ def _may_start(subject: Subject) -> bool:
 
 
 def _keeps_sessions(runner: dict[str, Any]) -> bool:
-    """Whether the runner can go on in a session."""
+    """Whether the runner can continue in a session."""
     if runner.get("preset") is not None:
         preset = PRESETS.get(runner["preset"])
         return preset is not None and preset.resume is not None

@@ -70,7 +70,7 @@ def as_reported(tx: Transaction, job: JobDef, run: RunRow, result: Result) -> Re
     kept = kept_for(tx, run.id, job.name, payload)
     body = json.loads(result.output) if result.output is not None else None
     reply = reply_in(body, kept.session.session if kept.session is not None else None)
-    if lives_there:  # else the agent has another runner by now, which cannot go on in that session
+    if lives_there:  # else the agent has another runner by now, which cannot continue in that session
         reply = keep(tx, payload, kept, reply)
     output, usage = output_of(payload, reply, []), usage_of(reply)
     output |= {"untrusted": True} if is_limited else {}

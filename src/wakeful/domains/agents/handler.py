@@ -227,7 +227,7 @@ class AgentKind:
         stored: list[asyncio.Task[None]] = []
 
         def on_session(session: str) -> None:
-            """Stored at once: a run that is cut off goes on in it."""
+            """Stored at once: a run that is cut off continues in it."""
             seen = kept._replace(is_stored=kept.is_stored or bool(stored))
             work = self._scheduler.transact(lambda tx, _: see(tx, payload, seen, session))
             stored.append(asyncio.ensure_future(work))

@@ -33,6 +33,23 @@ def within_hours(trigger: Trigger, payload: Mapping[str, Any]) -> Trigger:
     return trigger if hours is None else trigger_from_data({**trigger.to_data(), "active_hours": hours})
 
 
+def hours_of_beat(job: JobDef) -> ActiveHours | None:
+    """The hours of a job that is a heartbeat; None where it has none."""
+    if '"active_hours"' not in job.payload:
+        return None
+    hours = json.loads(job.payload).get("active_hours")
+    return None if hours is None else ActiveHours.read(hours)
+
+
+def beat_at(job: JobDef, due: int | None, now: int) -> int | None:
+    """When a job that is due then starts: outside of the hours of a heartbeat, when they begin."""
+    hours = hours_of_beat(job)
+    if hours is None or due is None:
+        return due
+    at = max(due, now)
+    return due if hours.is_open(at) else hours.opens(at)
+
+
 def opening(payload: dict[str, Any], now: int) -> int | None:
     """When the hours of a heartbeat begin next; None where it is within them now, or has none."""
     if payload.get("active_hours") is None:
@@ -50,7 +67,7 @@ def opening_of(tx: Transaction, agent: str) -> int | None:
 def refuse_closed(tx: Transaction, job: JobDef, agent: str) -> Refused | None:
     """What stands against the start of a woken agent: it is due for its interval alone, outside the hours.
 
-    That run waits for the hours. A run beside it that somebody asked for does not.
+    That run waits for the hours. A run alongside it that somebody asked for does not.
     """
     queued = sorted((run.due_at, run.id, run.reason) for run in tx.runs.open(job.id) if run.status == "queued")
     tables = tx.of(AgentTables)

@@ -1,6 +1,6 @@
 """The session in which a run of an agent goes on: found when it starts, stored as soon as it is seen, kept at its end.
 
-What must stay true: a run that was cut off goes on in the session it had; what a person forgot meanwhile stays
+What must stay true: a run that was cut off continues in the session it had; what a person forgot meanwhile stays
 forgotten; a run that was taken over changes nothing any more.
 """
 
@@ -33,7 +33,7 @@ class StoredSession(NamedTuple):
 
 
 def kept_for(tx: Transaction, run_id: int, job: str, payload: dict[str, Any]) -> StoredSession:
-    """The session a run of a job goes on in; of an ephemeral one, that of the run it recovers."""
+    """The session a run of a job continues in; of an ephemeral one, that of the run it recovers."""
     policy = payload.get("session", "persistent")
     name = (
         f"run:{ids.run_text(_first_run(tx, run_id))}"

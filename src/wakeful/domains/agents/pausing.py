@@ -10,7 +10,7 @@ from wakeful.domains.agents.views import agent_view
 from wakeful.domains.agents.wakes import find_agent
 from wakeful.kernel.actions import pausing
 from wakeful.kernel.actions.proposing import unanswered
-from wakeful.kernel.actions.recording import Origin, on_record
+from wakeful.kernel.actions.recording import on_record, origin_of
 
 if TYPE_CHECKING:
     from wakeful.kernel.context import Context
@@ -25,20 +25,20 @@ class Acted(NamedTuple):
     action: str | None
 
 
-def pause_agent(tx: Transaction, context: Context, agent: str, origin: Origin) -> Acted:
+def pause_agent(tx: Transaction, context: Context, agent: str) -> Acted:
     """Pause all jobs of an agent except those that are switched off; runs in progress finish."""
     pairs = [pair for pair in _jobs(tx, agent) if pair[1].enabled]
-    _, action = on_record(tx, origin, "pause", pairs, lambda: pausing.pause_all(tx, context, pairs, None))
+    _, action = on_record(tx, origin_of(context), "pause", pairs, lambda: pausing.pause_all(tx, context, pairs, None))
     return Acted(agent_view(tx, agent), action)
 
 
-def resume_agent(tx: Transaction, context: Context, agent: str, origin: Origin) -> Acted:
+def resume_agent(tx: Transaction, context: Context, agent: str) -> Acted:
     """Resume all jobs of an agent but those that are switched off or wait for approval; waiting events wake it."""
     pairs = _jobs(tx, agent)
     waiting = unanswered(tx, [job for job, _ in pairs])
     pairs = [pair for pair in pairs if pair[0].id not in waiting]
     stopped = [pair for pair in pairs if pair[1].paused or pair[1].errors or _is_stopped_wake(*pair)]
-    _, action = on_record(tx, origin, "resume", pairs, lambda: pausing.resume_all(tx, context, stopped))
+    _, action = on_record(tx, origin_of(context), "resume", pairs, lambda: pausing.resume_all(tx, context, stopped))
     return Acted(agent_view(tx, agent), action)
 
 

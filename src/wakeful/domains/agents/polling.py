@@ -1,6 +1,6 @@
-"""Asking how work goes on that a session server accepted: for servers that do not call back, or whose call was lost.
+"""Asking how work continues that a session server accepted: for servers that do not call back, or whose call was lost.
 
-Everything needed is in the store, so a restart goes on asking. On a store that several nodes share, a run is polled
+Everything needed is in the store, so a restart continues asking. On a store that several nodes share, a run is polled
 by the node that started it, and by anybody once that node is gone. Two answers to one question are harmless: the first
 settles the run, the second finds it settled.
 """
@@ -42,7 +42,7 @@ class PolledRun:
 
 
 class Polling(Service):
-    """Lives beside the engine: begins with it, ends with it."""
+    """Lives alongside the engine: begins with it, ends with it."""
 
     def __init__(
         self,

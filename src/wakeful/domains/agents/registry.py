@@ -26,7 +26,7 @@ from wakeful.errors import InvalidJob, JobExists
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import pausing
 from wakeful.kernel.actions.lookup import find_job
-from wakeful.kernel.actions.recording import on_record
+from wakeful.kernel.actions.recording import on_record, origin_of
 from wakeful.kernel.domain import load
 from wakeful.store.listing import JobFilter
 from wakeful.triggers.moments import iso
@@ -83,8 +83,8 @@ class AgentRegistry:
         for entry in entries:
             if not entry.enabled:  # the job says who switched it off, so that only what this program did is taken back
                 entry.new.payload = {**entry.new.payload, OFF: True}
-        drafts = [scheduler.host.draft(entry.new, SOURCE, scheduler.host.job_defaults) for entry in entries]
-        names, origin = {made.name for made in drafts}, scheduler.host.origin()
+        drafts = [scheduler.host.draft(entry.new, SOURCE) for entry in entries]
+        names = {made.name for made in drafts}
 
         def work(tx: Transaction, context: Context) -> list[str]:
             if tx.facts.get(FACT) is None:
@@ -97,8 +97,9 @@ class AgentRegistry:
                 for name in gone:
                     job_actions.remove_job(tx, context, name)
 
+            origin = origin_of(context)
             on_record(tx, origin, "remove", removed, remove)
-            _store(tx, context, drafts, scheduler.host.default_zone)
+            _store(tx, context, drafts, context.zone())
             _switch(tx, context, origin, off, [job for job, _ in mine.values() if job.name in names])
             return gone
 
@@ -169,18 +170,16 @@ class AgentRegistry:
 
     async def pause(self, agent: str) -> dict[str, Any]:
         """Pause all jobs of an agent; runs in progress finish."""
-        origin = self._scheduler.host.origin()
-        return (await self._scheduler.transact(lambda tx, context: pause_agent(tx, context, agent, origin))).agent
+        return (await self._scheduler.transact(lambda tx, context: pause_agent(tx, context, agent))).agent
 
     async def resume(self, agent: str) -> dict[str, Any]:
         """Resume all jobs of an agent except those that are switched off; waiting events wake it."""
-        origin = self._scheduler.host.origin()
-        return (await self._scheduler.transact(lambda tx, context: resume_agent(tx, context, agent, origin))).agent
+        return (await self._scheduler.transact(lambda tx, context: resume_agent(tx, context, agent))).agent
 
     async def reset_session(self, agent: str) -> int:
         """Forget the sessions of an agent, also one that it shares; how many there were.
 
-        A run that works in one goes on in it, and the next begins a new one.
+        A run that works in one continues in it, and the next begins a new one.
         """
 
         def work(tx: Transaction, _: Context) -> int:

@@ -1,4 +1,4 @@
-"""Options of an agent's schedule: what it says itself, beside what its agent has. Pure.
+"""Options of an agent's schedule: what it says itself, besides what its agent has. Pure.
 
 A schedule takes every key and option of a job. They are read where those of jobs are, so there is no list of them here:
 what the agent does not read itself is the job's.
@@ -76,7 +76,7 @@ def edited(payload: Mapping[str, Any], known: Mapping[str, Any], changes: Mappin
     `deliver` is where the reply goes, with `on` it is a hook. None puts an option back.
     """
     found, kept = with_lanes(known, changes), dict(payload)
-    reply_to(found.get("deliver"))  # also where hooks are given beside it, and count
+    reply_to(found.get("deliver"))  # also where hooks are given besides it, and count
     if "deliver" in found and not is_hook(found["deliver"]):
         kept["deliver"] = reply_to(found.pop("deliver"))
     if "hooks" in found:

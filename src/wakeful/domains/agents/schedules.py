@@ -35,14 +35,13 @@ from wakeful.store.jobs import JobFilter
 from wakeful.triggers import Trigger, to_ms
 
 if TYPE_CHECKING:
-    from wakeful.kernel.actions.authorization import Rights
-    from wakeful.kernel.actions.authorized import WriteTerms
-    from wakeful.kernel.context import Context
+    from wakeful.kernel.context import Context, Rights
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunDetails
 
 SOURCE = "api"
 SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+NO_OPTIONS: Mapping[str, Any] = MappingProxyType({})
 ERROR_SPAN = "24h"  # a schedule is not disabled before its errors have gone on for a day
 
 
@@ -57,7 +56,7 @@ class Schedule(NamedTuple):
     last_result: str | None
     last_error: str | None
     agent: str | None = None
-    options: Mapping[str, Any] = MappingProxyType({})  # as it says them itself
+    options: Mapping[str, Any] = NO_OPTIONS  # as it says them itself
 
 
 class ScheduleSpec(NamedTuple):
@@ -163,16 +162,19 @@ def _last_error(state: JobState, details: RunDetails | None) -> str | None:
 
 
 def put(
-    tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, terms: WriteTerms
+    tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, defaults: Mapping[str, Any] = NO_OPTIONS
 ) -> tuple[Schedule, bool, str | None]:
-    """The schedule of that name as requested, whether this made it, and the action, if it was switched on or off."""
+    """The schedule of that name as requested, whether this made it, and the action, if it was switched on or off.
+
+    `defaults` are the options of a new one that it does not give itself.
+    """
     found, action = tx.jobs.by_name(slug), None
     _check(wanted)
     if found is None:
-        _make(tx, context, slug, wanted, terms)
+        _make(tx, context, slug, wanted, defaults)
     else:
         job, _ = found
-        if not terms.rights.sees(job):
+        if not context.rights.sees(job):
             message = f"The name {slug!r} belongs to another owner's job: choose another name."
             raise NotAllowed(message)
         if not _is_schedule(job):
@@ -183,75 +185,74 @@ def put(
                 f"{slug!r} is a schedule of {_agent_of(job) or 'a session'}: remove it first, or choose another name."
             )
             raise JobExists(message)
-        _, action = patch(tx, context, slug, wanted, terms)
-    return find(tx, slug, terms.rights), found is None, action
+        _, action = patch(tx, context, slug, wanted)
+    return find(tx, slug, context.rights), found is None, action
 
 
 def _check(wanted: ScheduleSpec) -> None:
     if wanted.task is not None:
         read_task(wanted.task.to_payload())
     others = (wanted.options or {}).keys() - {*OPTION_NAMES, "hooks"}
-    if others:  # options stand beside what else can be changed about a job: its kind, its payload
+    if others:  # options are given together with what else can be changed about a job: its kind, its payload
         message = f"A schedule has no option {min(others)!r:.60}."
         raise InvalidJob(message)
 
 
-def _make(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, terms: WriteTerms) -> None:
+def _make(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, defaults: Mapping[str, Any]) -> None:
     if SLUG.fullmatch(slug) is None:
         message = f"A slug is 1 to 100 letters, digits, dots, dashes and underscores, not {slug!r:.120}."
         raise InvalidJob(message)
     assert wanted.task is not None and wanted.timing is not None  # noqa: S101, PT018 - a whole definition
-    trigger = read_timing(wanted.timing, tx.now, terms.rights.min_interval)
+    trigger = read_timing(wanted.timing, tx.now, context.rights.min_interval)
     if wanted.agent is not None:
         prompt = wanted.task.prompt
-        options = {**terms.defaults, **(wanted.options or {})}
+        options = {**defaults, **(wanted.options or {})}
         new = added_schedule(tx, wanted.agent, slug, trigger, prompt=prompt, options=options)
-        terms = _for_agents(terms)
+        context = _for_agents(context)
     else:
         own = with_lanes({"lanes": _lanes({}, wanted.task)}, {"lanes": None, **(wanted.options or {})})
-        options = {**terms.defaults, "error_span": ERROR_SPAN, **own}
+        options = {**defaults, "error_span": ERROR_SPAN, **own}
         new = NewJob(slug, trigger, kind=SESSION, payload=wanted.task.to_payload(), **options)
-    job = authorized.create_job(tx, context, draft(new, SOURCE, context.declared), terms)
+    job = authorized.create_job(tx, context, draft(new, SOURCE, context.declared))
     if wanted.enabled is False:
-        pausing.pause_job(tx, context, job.id, own=terms.rights.owned is not None)
+        pausing.pause_job(tx, context, job.id, own=context.rights.owned is not None)
 
 
-def _for_agents(terms: WriteTerms) -> WriteTerms:
+def _for_agents(context: Context) -> Context:
     """Operators may schedule prompts for agents, but not define agents; agents cannot do either."""
-    if terms.rights.owner is not None:
-        message = f"{terms.rights.owner} cannot make or change schedules of agents: an operator can."
+    if context.rights.owner is not None:
+        message = f"{context.rights.owner} cannot make or change schedules of agents: an operator can."
         raise NotAllowed(message)
-    return terms._replace(rights=terms.rights._replace(admin_kinds=True))
+    return context._replace(rights=context.rights._replace(admin_kinds=True))
 
 
-def patch(
-    tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec, terms: WriteTerms
-) -> tuple[Schedule, str | None]:
+def patch(tx: Transaction, context: Context, slug: str, wanted: ScheduleSpec) -> tuple[Schedule, str | None]:
     """Some of a schedule changed; and the action, if that switched it on or off.
 
-    A run in progress goes on with what it was given.
+    A run in progress continues with what it was given.
     """
-    job, state = _own(tx, slug, terms.rights)
+    job, state = _own(tx, slug, context.rights)
     _check(wanted)
     job_id = ids.job_text(job.id)
     changes: dict[str, Any] = {}
     if wanted.task is not None and wanted.task != _task_of(job):
         changes = _task_changes(job, wanted.task)
     stored = trigger_of(job.trigger)
-    if wanted.timing is not None and not is_same(wanted.timing, stored, tx.now, terms.zone):
-        changes["trigger"] = read_timing(wanted.timing, tx.now, terms.rights.min_interval)
+    if wanted.timing is not None and not is_same(wanted.timing, stored, tx.now, context.zone()):
+        changes["trigger"] = read_timing(wanted.timing, tx.now, context.rights.min_interval)
     if wanted.options:
         known = {**as_written(from_text(job.options)), **{key: changes[key] for key in ("lanes",) if key in changes}}
         payload = changes.get("payload", json.loads(job.payload))
         changes |= edited(payload, known, wanted.options) if job.kind == AGENT else with_lanes(known, wanted.options)
     if changes:
-        authorized.patch_job(tx, context, job_id, changes, _for_agents(terms) if job.kind == AGENT else terms)
+        allowed = _for_agents(context) if job.kind == AGENT else context
+        authorized.patch_job(tx, allowed, job_id, changes)
     action = None
     if wanted.enabled is False:
-        action = _switch(tx, context, job_id, terms, on=False)
+        action = _switch(tx, context, job_id, on=False)
     elif wanted.enabled is True and (state.paused or not state.enabled) and not _is_over(stored, state, changes):
-        action = _switch(tx, context, job_id, terms, on=True)
-    return find(tx, slug, terms.rights), action
+        action = _switch(tx, context, job_id, on=True)
+    return find(tx, slug, context.rights), action
 
 
 def _task_changes(job: JobDef, task: Task) -> dict[str, Any]:
@@ -261,14 +262,14 @@ def _task_changes(job: JobDef, task: Task) -> dict[str, Any]:
     return {"payload": task.to_payload(), "lanes": _lanes(known, task)}
 
 
-def _switch(tx: Transaction, context: Context, job_id: str, terms: WriteTerms, *, on: bool) -> str | None:
+def _switch(tx: Transaction, context: Context, job_id: str, *, on: bool) -> str | None:
     """Switch a schedule on or off; the action by which that can be undone."""
-    pair, rights = find_job(tx, job_id), terms.rights
+    pair, rights = find_job(tx, job_id), context.rights
     if on:
         refuse_stopped(tx, rights, pair)
     pause = partial(pausing.pause_job, tx, context, job_id, own=rights.owned is not None)
     work = partial(pausing.resume_job, tx, context, job_id) if on else pause
-    return on_record(tx, origin_of(context, rights), "resume" if on else "pause", [pair], work)[1]
+    return on_record(tx, origin_of(context), "resume" if on else "pause", [pair], work)[1]
 
 
 def _is_over(trigger: Trigger, state: JobState, changes: dict[str, Any]) -> bool:
@@ -277,21 +278,21 @@ def _is_over(trigger: Trigger, state: JobState, changes: dict[str, Any]) -> bool
 
 
 def _lanes(known: dict[str, int], task: Task) -> dict[str, int]:
-    """The lanes of a schedule: one that shares a session by name does not run beside the others that do."""
+    """The lanes of a schedule: one that shares a session by name does not run alongside the others that do."""
     lanes = {lane: capacity for lane, capacity in known.items() if not lane.startswith(LANE)}
     return {**lanes, LANE + task.session: 1} if task.session is not None else lanes
 
 
-def remove(tx: Transaction, context: Context, slug: str, terms: WriteTerms) -> str | None:
+def remove(tx: Transaction, context: Context, slug: str) -> str | None:
     """Remove the schedule; a run in progress finishes, and its history stays. The action by which it is restored."""
-    job, _ = _own(tx, slug, terms.rights)
-    allowed = _for_agents(terms) if job.kind == AGENT else terms
-    return authorized.remove_job(tx, context, ids.job_text(job.id), allowed)
+    job, _ = _own(tx, slug, context.rights)
+    allowed = _for_agents(context) if job.kind == AGENT else context
+    return authorized.remove_job(tx, allowed, ids.job_text(job.id))
 
 
-def start(tx: Transaction, context: Context, slug: str, rights: Rights) -> tuple[str, str | None]:
+def start(tx: Transaction, context: Context, slug: str) -> tuple[str, str | None]:
     """Start it now; the run's id, and the session it will continue."""
-    job, state = _own(tx, slug, rights)
-    refuse_stopped(tx, rights, (job, state))
+    job, state = _own(tx, slug, context.rights)
+    refuse_stopped(tx, context.rights, (job, state))
     run_id = run_now(tx, context, ids.job_text(job.id))
-    return ids.run_text(run_id), find(tx, slug, rights).session
+    return ids.run_text(run_id), find(tx, slug, context.rights).session

@@ -36,7 +36,7 @@ def lanes_of_agent(tx: Transaction, job: JobDef, run: RunRow | None) -> Collecti
     limited = (payload.get("untrusted") or {}).get("session")
     policies = {payload.get("session", "persistent"), limited or payload.get("session", "persistent")}
     names = {session_name(job.name, {**payload, "session": policy}, chat) for policy in policies - {"ephemeral"}}
-    # A schedule that was added beside the file follows its agent to another account.
+    # A schedule that was added outside the file follows its agent to another account.
     alone = [lane for lane, size in account_lane(payload.get("runner") or {}).items() if size == 1]
     return sorted([*(LANE + name for name in names), *alone])
 
@@ -60,7 +60,7 @@ def chat_of(payload: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def given_to(tx: Transaction, run: RunRow | None) -> dict[str, Any]:
-    """What a queued run was given instead of its job's payload, or beside it."""
+    """What a queued run was given instead of its job's payload, or besides it."""
     given = tx.runs.given(run.id).payload if run is not None else None
     payload = json.loads(given) if given is not None else None
     return payload if isinstance(payload, dict) else {}

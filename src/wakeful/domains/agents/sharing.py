@@ -46,7 +46,7 @@ def check_writer(tx: Transaction, writer: Writer, payload: str, before: JobDef |
 
 
 def replace_session(tx: Transaction, context: Context, old: str, new: str, zone: str) -> None:
-    """Jobs that keep or name the old session go on with the new one, in one transaction."""
+    """Jobs that keep or name the old session continue with the new one, in one transaction."""
     tx.of(Sessions).rename(old, new)
     for job, _ in tx.jobs.matching(JobFilter(kind=SESSION)):
         if json.dumps(old) in job.payload and named_session(job.kind, job.payload) == old:

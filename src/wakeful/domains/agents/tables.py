@@ -30,7 +30,7 @@ class Watch(NamedTuple):
 
 
 class Watched(NamedTuple):
-    """A watch beside what became of its run: `status` is None when the run is gone."""
+    """A watch, and what became of its run: `status` is None when the run is gone."""
 
     watch: Watch
     status: str | None
@@ -77,7 +77,7 @@ HAS_AGENT = (
 )
 _SESSIONS_OF = "((agent = ? AND (name LIKE '%/%' OR name LIKE 'run:%')) OR name = ?)"
 _OWN_NAME = "substr(s.name, length(s.agent) + 2)"  # of a session that belongs to one agent: after `agent/`
-_JOB = (  # the job whose runs go on in a session
+_JOB = (  # the job whose runs continue in a session
     f"CASE WHEN {_OWN_NAME} = 'heartbeat' OR {_OWN_NAME} LIKE 'chat:%' THEN s.agent || '.wake' "
     f"WHEN {_OWN_NAME} LIKE 'job:%' THEN substr({_OWN_NAME}, 5) ELSE s.agent || '.' || {_OWN_NAME} END"
 )
@@ -260,7 +260,7 @@ class AgentTables(Verbs):
         return self._session.execute(f"DELETE FROM agent_sessions WHERE {_SESSIONS_OF}", (agent, shared))
 
     def prune_sessions(self, before: int, limit: int) -> int:
-        """Delete old sessions whose job is gone: who is seldom asked goes on where it was."""
+        """Delete old sessions whose job is gone: who is seldom asked continues where it was."""
         sql = (
             "DELETE FROM agent_sessions WHERE name IN (SELECT name FROM agent_sessions s "
             f"WHERE used_at < ? AND {_UNUSED} ORDER BY used_at LIMIT ?)"

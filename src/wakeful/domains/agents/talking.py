@@ -4,7 +4,7 @@
 |---|---|
 | `Done` | ends with the answer |
 | `GoesOn` | waits for a call back, is polled if there is a status address, and is `unknown` after its deadline |
-| `NoSession` | goes on in a new session, once |
+| `NoSession` | continues in a new session, once |
 | `Busy` | is deferred by an hour, which counts toward nothing |
 | `Unwell` | is an error, and the same slot is tried again in half an hour, for a day |
 | `Failed` | is an error |
@@ -122,7 +122,7 @@ class Talk:
         return decision
 
     async def _wait(self, run: Run, session: str, decision: GoesOn, deadline_ms: int) -> Wait:
-        """The work goes on there; the run waits, and is polled if its status address is known."""
+        """The work continues there; the run waits, and is polled if its status address is known."""
         now = self._scheduler.clock.now()
         why = f"{decision.why} (session {session})"
         if decision.status_url is not None:

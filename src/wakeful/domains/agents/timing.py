@@ -27,7 +27,7 @@ def camel(name: str) -> str:
 
 
 MODIFIERS = {camel(name): name for name in BESIDE if name not in _ELSEWHERE}
-"""What may stand beside the type, and the name of each in a trigger."""
+"""What may be given besides the type, and the name of each in a trigger."""
 
 
 def read_timing(timing: dict[str, Any], now: int, limit: int | None) -> Trigger:

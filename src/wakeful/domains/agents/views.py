@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from wakeful import ids
 from wakeful.domains.agents.budgets.rules import BudgetLimits, Spent, in_units, own_budget
 from wakeful.domains.agents.budgets.spending import limits_of, shown, spent_today, why_over
+from wakeful.domains.agents.hours import beat_at
 from wakeful.domains.agents.limits.tables import RateLimits
 from wakeful.domains.agents.naming import AGENT, HEARTBEAT, WAKE, shared_session
 from wakeful.domains.agents.runners.spec import limited_as, passed_names
@@ -100,6 +101,7 @@ def _own_schedules(tx: Transaction, wake: JobDef, schedules: Sequence[Pair]) -> 
 class _Counted(NamedTuple):
     """What is counted about agents."""
 
+    now: int
     events: Mapping[str, int]
     work: Mapping[str, int]
     skips: Mapping[int, Mapping[str, int]]  # by job
@@ -115,7 +117,7 @@ def _count(tx: Transaction, pairs: Sequence[Pair], agents: Sequence[str], seen: 
     """A few questions, however many agents there are."""
     limits, cut_off = limits_of(tx), cut_off_runs(tx, seen)
     if not pairs:
-        return _Counted({}, {}, {}, {}, Spent(), limits, cut_off, (), {})
+        return _Counted(tx.now, {}, {}, {}, {}, Spent(), limits, cut_off, (), {})
     open_runs = [state.run_id for _, state in pairs if state.run_id is not None]
     asking = tx.runs.asking(open_runs) if open_runs else ()
     tables = tx.of(AgentTables)
@@ -126,7 +128,7 @@ def _count(tx: Transaction, pairs: Sequence[Pair], agents: Sequence[str], seen: 
     known: dict[str | None, dict[str, str]] = {
         one.account: {"account": one.account, "until": iso(one.until), "why": one.why} for one in held
     }
-    return _Counted(events, work, skips, spent, together, limits, cut_off, asking, known)
+    return _Counted(tx.now, events, work, skips, spent, together, limits, cut_off, asking, known)
 
 
 def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, Any]:
@@ -143,7 +145,7 @@ def _summary(name: str, pairs: Sequence[Pair], counted: _Counted) -> dict[str, A
     cut_off = sum(run_id in counted.cut_off for run_id in runs)
     payload = json.loads(wake[0].payload)
     used_up = why_over(payload, counted.limits, counted.spent[name], counted.together)
-    coming = [state.next_at for _, state in pairs if state.next_at is not None]
+    coming = [at for job, state in pairs if (at := beat_at(job, state.next_at, counted.now)) is not None]
     begun = [state.last_run_at for _, state in asking if state.last_run_at is not None]
     return {
         "name": name,
@@ -183,13 +185,14 @@ def _wake_of(pairs: Sequence[Pair]) -> Pair | None:
 def _schedule(job: JobDef, state: JobState, counted: _Counted) -> dict[str, Any]:
     agent, _, name = job.name.partition(".")
     kind, was_cut_off = trigger_of(job.trigger).type, state.run_id in counted.cut_off
+    next_at = beat_at(job, state.next_at, counted.now)
     return {
         "name": name or job.name,
         "job": job.name,
         "status": status_at_rest(state) if was_cut_off else status_of(state, asking=state.run_id in counted.asking),
         "cut_off": was_cut_off,
         "last_run_at": None if state.last_run_at is None else iso(state.last_run_at),
-        "next_run_at": None if state.next_at is None else iso(state.next_at),
+        "next_run_at": None if next_at is None else iso(next_at),
         "last_error": state.last_error,
         "type": kind,
         **({"hook": f"/hooks/{agent}/{name}", "requests_waiting": state.queued} if kind == "webhook" else {}),

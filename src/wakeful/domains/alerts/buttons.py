@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
 from wakeful.domains.alerts.settings import snooze as snooze_alert
@@ -12,24 +11,13 @@ from wakeful.kernel.actions.recording import Origin
 from wakeful.kernel.rules.alerting import CLOSED
 
 if TYPE_CHECKING:
+    from wakeful.domains.delivery import PressedButton
     from wakeful.kernel.context import Context
     from wakeful.kernel.rules.alerting import Notice
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef
 
 SNOOZE = "1h"
-
-
-class AlertPress(Protocol):
-    """A button as `delivery` hands it over."""
-
-    @property
-    def on(self) -> str:
-        """The id of the alert."""
-
-    @property
-    def more(self) -> Mapping[str, Any]:
-        """What else the button was made with."""
 
 
 def buttons_about(
@@ -53,7 +41,7 @@ def _can_be_paused(tx: Transaction, context: Context, job: JobDef) -> bool:
     return is_own and state is not None and bool(state.enabled) and not state.paused
 
 
-def snooze(tx: Transaction, context: Context, pressed: AlertPress, by: str) -> str:
+def snooze(tx: Transaction, context: Context, pressed: PressedButton, by: str) -> str:
     """Send no message about the alert for the time the button says; one that is over needs no snooze."""
     number = ids.alert_number(pressed.on)
     alert = tx.alerts.get(number) if number is not None else None

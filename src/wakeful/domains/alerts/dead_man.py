@@ -1,6 +1,6 @@
 """The dead man's URL: called while this node's loop turns and its store answers, so that its silence means death.
 
-It is a task of the loop it reports on, not a thread that would go on when the loop is stuck, and it asks the engine
+It is a task of the loop it reports on, not a thread that would continue when the loop is stuck, and it asks the engine
 before every call. A call that fails is tried again with the next one, is logged once, and becomes an alert; it never
 holds anything up.
 """

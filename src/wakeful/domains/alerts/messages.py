@@ -35,7 +35,7 @@ OVER = {
 
 
 class Known(NamedTuple):
-    """What there is to say about an incident beside its message."""
+    """What there is to say about an incident besides its message."""
 
     job: str | None = None
     subject: str | None = None  # who or what it is about, where that is not its job
@@ -95,7 +95,7 @@ def _look_closer(alert: AlertRow, known: Known) -> Sequence[str]:
 
 
 def alert_data(notice: Notice, known: Known) -> dict[str, Any]:
-    """The incident as connectors get it beside the text."""
+    """The incident as connectors get it besides the text."""
     alert = notice.alert
     buttons = json.loads(alert.data).get("buttons") if alert.data and notice.what != CLOSED else None
     return {

@@ -11,6 +11,7 @@ from wakeful import ids
 from wakeful.domains.alerts.route_models import AlertOut, Snooze, Snoozed, SnoozeJob
 from wakeful.domains.alerts.settings import snooze
 from wakeful.errors import AlertNotFound
+from wakeful.kernel.actions import recording
 from wakeful.kernel.actions.recording import origin_of
 from wakeful.kernel.views.records import Alert, alert_views
 from wakeful.routing.auth import Allowed, Operator, Viewer
@@ -85,7 +86,9 @@ async def get_alert(scheduler: Sched, _: Viewer, alert_id: Ref) -> Response:
 )
 async def acknowledge(scheduler: Sched, _: Operator, rights: Allowed, alert_id: Ref) -> Response:
     number = _number(alert_id)
-    row, action = await scheduler.server_side.ack_alert(number, rights)
+    row, action = await scheduler.transact(
+        lambda tx, context: recording.acknowledge(tx, number, origin_of(context)), rights=rights
+    )
     found = await scheduler.read(lambda tx: alert_views(tx, [row])[0])
     return respond(answer(200, found.to_dict(), **undoable(action)))
 
@@ -99,7 +102,7 @@ async def acknowledge(scheduler: Sched, _: Operator, rights: Allowed, alert_id: 
 )
 async def snooze_one(scheduler: Sched, _: Operator, rights: Allowed, alert_id: Ref, given: Snooze) -> Response:
     _number(alert_id)
-    done = await scheduler.transact(lambda tx, node: snooze(tx, [alert_id], given.for_, origin_of(node, rights)))
+    done = await scheduler.transact(lambda tx, node: snooze(tx, [alert_id], given.for_, origin_of(node)), rights=rights)
     return respond(answer(200, done.alerts[0].to_dict(), **undoable(done.action)))
 
 
@@ -111,5 +114,7 @@ async def snooze_one(scheduler: Sched, _: Operator, rights: Allowed, alert_id: R
     summary="Send no message about a job for a time",
 )
 async def snooze_all(scheduler: Sched, _: Operator, rights: Allowed, given: SnoozeJob) -> Response:
-    done = await scheduler.transact(lambda tx, node: snooze(tx, [given.job], given.for_, origin_of(node, rights)))
+    done = await scheduler.transact(
+        lambda tx, node: snooze(tx, [given.job], given.for_, origin_of(node)), rights=rights
+    )
     return respond(answer(200, {"items": [alert.to_dict() for alert in done.alerts]}, **undoable(done.action)))

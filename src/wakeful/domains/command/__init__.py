@@ -72,7 +72,7 @@ async def run_program(
 async def end_programs(folder: Path, run_ids: list[str], variable: str) -> None:
     """End what a killed process left running of these runs, also what left their process groups.
 
-    `variable` is one that all programs of the domain have in their environment beside the run's id.
+    `variable` is one that all programs of the domain have in their environment besides the run's id.
     """
     from wakeful.domains.command.kind import end_leftovers
 

@@ -1,4 +1,4 @@
-"""What a job that runs a command is written with: `command: ["./backup.sh"]`, and the keys beside it."""
+"""What a job that runs a command is written with: `command: ["./backup.sh"]`, and the keys besides it."""
 
 from __future__ import annotations
 

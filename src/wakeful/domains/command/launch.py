@@ -22,7 +22,7 @@ from wakeful.domains.command.spec import CommandSpec
 from wakeful.trust import ADVICE, distrust_below
 
 WIDEST = 1024 * 1024  # bytes: more needs the rights of root
-LOGIN = "LOGNAME"  # some scripts ask for it beside USER
+LOGIN = "LOGNAME"  # some scripts ask for it besides USER
 
 
 def environment(spec: CommandSpec, run_env: Mapping[str, str]) -> dict[str, str]:

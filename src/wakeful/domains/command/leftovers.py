@@ -27,7 +27,7 @@ def _note_path(log_path: Path) -> Path:
 
 
 class RunNote:
-    """The note beside the log that says which process a run is: its run before the start, its leader after.
+    """The note next to the log that says which process a run is: its run before the start, its leader after.
 
     Two lines of JSON. It is there while the command runs and removed with it, so one that is found belongs to a
     scheduler that was killed. Methods block and run in the writer thread; that it cannot be written is a `problem`,
@@ -189,7 +189,7 @@ def _process(pid: int) -> _Process | None:
 
 
 def _carries(pid: int, run_id: str, variable: str = RUN_ID) -> bool:
-    """Whether a process has the run's id in its environment, and the variable beside it."""
+    """Whether a process has the run's id in its environment, and the variable besides it."""
     if not run_id:
         return False
     try:

@@ -108,7 +108,7 @@ class LogFile:
 
 
 class MarkedLines:
-    """Standard error as a log has it beside the output: whole lines, each with a mark."""
+    """Standard error as a log has it besides the output: whole lines, each with a mark."""
 
     def __init__(self) -> None:
         self._held = b""

@@ -15,7 +15,7 @@ import importlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from wakeful.domains.delivery.post import Post
+from wakeful.domains.delivery.post import Post, PressedButton
 from wakeful.errors import InvalidJob
 from wakeful.kernel.domain import Domain
 from wakeful.kernel.kinds import Kind, without_hooks
@@ -31,6 +31,7 @@ __all__ = [
     "PUBLIC_URL",
     "FailureSubject",
     "Post",
+    "PressedButton",
     "button",
     "connector_for",
     "described",

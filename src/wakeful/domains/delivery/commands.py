@@ -191,11 +191,11 @@ def cancel_message(place: StoreLocation, ref: str, *, yes: bool, as_json: bool) 
         before = tx.of(Outbox).get(number)
         row = outbox.cancel(tx, number)
         if row is not None and row != before:
-            note_other(tx, origin_of(context, rights_here()), "cancel_message", number, ref)
+            note_other(tx, origin_of(context), "cancel_message", number, ref)
         return row
 
     async def work(scheduler: Scheduler) -> dict[str, Any]:
-        row = await scheduler.transact(cancel)
+        row = await scheduler.transact(cancel, rights=rights_here())
         if row is not None and row.last_error != outbox.CANCELLED:
             raise ScheduleTriggerError(f"{ref} is {row.status}: only what waits or failed can be cancelled.")
         return await scheduler.read(lambda tx: get_delivery(tx, number))

@@ -38,7 +38,7 @@ log = logging.getLogger("wakeful.config")
 _CALLABLE = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_][\w.]*")
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}", re.ASCII)
 
-#: The keys each type takes beside the rules, and those it needs.
+#: The keys each type takes besides the rules, and those it needs.
 TYPES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "apprise": (("url",), ("url",)),
     "webhook": (("url", "secret", "headers"), ("url",)),
@@ -201,7 +201,7 @@ def register_all(registry: ConnectorRegistry, settings: ConnectorsSection, clock
 
 
 async def reload_configured(scheduler: Scheduler, settings: ConnectorsSection) -> None:
-    """Take over what changed in the file; what is as it was goes on undisturbed."""
+    """Take over what changed in the file; what is as it was continues undisturbed."""
     registry = scheduler.connectors
     assert isinstance(registry, ConnectorRegistry)  # noqa: S101 - ours
     before = registry.written

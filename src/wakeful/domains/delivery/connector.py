@@ -98,7 +98,7 @@ class Receiving(Connector, Protocol):
 
 
 class Arrived:
-    """How many parts of a message have arrived, of messages that are tried again: they go on where they stopped.
+    """How many parts of a message have arrived, of messages that are tried again: they continue where they stopped.
 
     It is kept with the message, for the next process. What arrived at another `target` did not arrive here, and a text
     that is cut into another number of parts begins anew.

@@ -81,7 +81,7 @@ class CallConnector:
 
 
 class LazyCall:
-    """A Python function by its `module:name`, imported with the first message; also found beside a file."""
+    """A Python function by its `module:name`, imported with the first message; also found next to a file."""
 
     type = "python"
 

@@ -1,9 +1,9 @@
-"""A message as its sender writes it."""
+"""A message as its sender writes it, and a press of one of its buttons as the sender's domain gets it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 
 class Post(NamedTuple):
@@ -22,3 +22,15 @@ class Post(NamedTuple):
     dedupe: str | None = None
     recipient: str | None = None
     extra: Mapping[str, Any] | None = None
+
+
+class PressedButton(Protocol):
+    """A button that a person pressed."""
+
+    @property
+    def on(self) -> str:
+        """What it is about: the id of a run or an alert, or a name."""
+
+    @property
+    def more(self) -> Mapping[str, Any]:
+        """What else the button was made with."""

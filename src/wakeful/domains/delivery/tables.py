@@ -57,7 +57,7 @@ class DeliveryRow(NamedTuple):
 
 
 class AttemptRow(NamedTuple):
-    """One attempt; `ok` is None while it goes on and when its result is unknown."""
+    """One attempt; `ok` is None while it is in progress and when its result is unknown."""
 
     id: int
     delivery_id: int

@@ -24,7 +24,7 @@ class DesiredJob(NamedTuple):
 
 
 class OwnedJob(NamedTuple):
-    """A job of this file as it is stored, and what the file last said beside its definition."""
+    """A job of this file as it is stored, and what the file last said besides its definition."""
 
     job: JobDef
     state: JobState

@@ -37,7 +37,7 @@ Note = tuple[Any, ...]  # as `log.log` takes it
 
 
 class Beside(Protocol):
-    """What else is in a file, beside its jobs."""
+    """What else is in a file, besides its jobs."""
 
     async def take(self) -> None:
         """Take over what was read last; nothing where that is what holds already."""
@@ -50,7 +50,7 @@ class Beside(Protocol):
 
 
 class FileWatch(Service):
-    """Beside the engine of a scheduler: applies its file before the first turn, and whenever it changes.
+    """Alongside the engine of a scheduler: applies its file before the first turn, and whenever it changes.
 
     Where that is refused at the start, nothing that the file owns starts here until it is settled: the file was
     changed, or a person applied it or another one.

@@ -19,7 +19,7 @@ SHOWN = (
     "x-request-id",
 )  # fmt: skip
 SHOWN_MOST = 1_000
-PASSING = (408, 425, 429)  # beside every 5xx: likely to be gone the next time
+PASSING = (408, 425, 429)  # besides every 5xx: likely to be gone the next time
 LONGEST_WAIT = timedelta(days=1)
 SAID_MOST = 200
 _SECONDS = re.compile(r"(\d+)(?:\.\d+)?", re.ASCII)

@@ -1,4 +1,4 @@
-"""What a job that sends a request is written with: `url: https://…`, and the keys beside it."""
+"""What a job that sends a request is written with: `url: https://…`, and the keys besides it."""
 
 from __future__ import annotations
 

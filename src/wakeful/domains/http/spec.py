@@ -36,7 +36,7 @@ class RequestSpec:
     headers: Mapping[str, str] = field(default_factory=dict)
     body: str | None = None
     expect: tuple[int | str, ...] = ("2xx",)
-    timeout: int | None = None  # milliseconds, for the whole of it; the job's own limit holds beside it
+    timeout: int | None = None  # milliseconds, for the whole of it; the job's own limit holds besides it
     follow_redirects: bool = True
     guarded: bool = False  # written over the network: obeys the outbound policy
     references: bool = False  # ${NAME} in url, headers and body is looked up for each run

@@ -168,7 +168,7 @@ class Monitor:
 
     def _settle(self, run: RunRow, result: Result) -> None:
         state = self._state()
-        # The job is occupied with the run that ends; then it goes on with one that is still open.
+        # The job is occupied with the run that ends; then it continues with one that is still open.
         last = max(run.started_at or 0, state.last_run_at or 0)
         self._tx.jobs.save([state._replace(run_id=run.id, last_run_id=run.id, last_run_at=last)])
         settle_all(self._tx, self._context, [FinishedRun(self._job, state.revision, run, result)])

@@ -165,7 +165,7 @@ async def rotate_key(scheduler: Sched, caller: Editor, rights: Allowed, settings
     def work(tx: Transaction, context: Context) -> None:
         job, _ = own_job(tx, ref, rights)
         rotate(tx, job)
-        note(tx, origin_of(context, rights), "edit", job)
+        note(tx, origin_of(context), "edit", job)
 
-    await scheduler.transact(work)
+    await scheduler.transact(work, rights=rights)
     return await answer_job(scheduler, settings, caller, rights, ref)

@@ -21,6 +21,8 @@ from wakeful.triggers import Ping, format_interval
 from wakeful.triggers.moments import spoken
 from wakeful.triggers.zones import place_named
 
+SILENT = "no ping came, expected "
+
 
 def note_silence(tx: Transaction, context: Context, job: JobDef, state: JobState, trigger: Ping) -> Silence:
     """What silence means for a monitor; the alert is written here."""
@@ -31,8 +33,10 @@ def note_silence(tx: Transaction, context: Context, job: JobDef, state: JobState
         until = heard_since + trigger.grace_ms
         detail = f"listening since {spoken(heard_since, zone)}, so its grace begins again"
         return Silence(state._replace(next_at=until, due_at=until), SkipRow(job.id, UNHEARD, 1, now, detail))
-    why = f"no ping came, expected {spoken(expected, zone)} with {format_interval(trigger.grace_ms)} of grace"
-    state, message = down(job.name, state, why, now)
+    why = f"{SILENT}{spoken(expected, zone)} with {format_interval(trigger.grace_ms)} of grace"
+    # More silence is the same incident: what it says stays when a ping was expected first.
+    first = state.last_error if (state.last_error or "").startswith(SILENT) else None
+    state, message = down(job.name, state, first or why, now)
     open_alert(tx, context, DOWN, job.id, message or why, job_id=job.id)
     state, passes = skip_slots(job.trigger, state, now, NO_PING)
     passed = 1 if trigger.relative else max(1, count_passed(trigger, expected - 1, now))

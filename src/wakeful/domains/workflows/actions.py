@@ -121,7 +121,7 @@ def pause(
 
 
 def resume(tx: Transaction, context: Context, name: str, *, who: str, origin: Origin | None = None) -> str | None:
-    """Go on: what waited starts, and a run that failed for a mistake in the code is tried again.
+    """Continue: what waited starts, and a run that failed for a mistake in the code is tried again.
 
     The action by which the workflow is paused again, where it was paused.
     """

@@ -56,7 +56,7 @@ def about_prepared(prepared: str | None) -> dict[str, Any]:
 
 
 def only_approved(record: str | None) -> str | None:
-    """The record for a run that goes on after another one: what was approved."""
+    """The record for a run that continues after another one: what was approved."""
     found = [entry for entry in approvals(record) if entry["verdict"] == APPROVED and entry.get("about")]
     return json.dumps(found) if found else None
 

@@ -215,7 +215,7 @@ Handler = Producer | Consumer | StepHandler
 
 @functools.lru_cache(maxsize=256)  # looked at with every run
 def asks_for_state(function: Function) -> bool:
-    """Whether `next` has an argument for the state beside the three that it always gets."""
+    """Whether `next` has an argument for the state besides the three that it always gets."""
     try:
         return "state" in list(inspect.signature(function).parameters)[NEXT_ARGUMENTS:]
     except ValueError:  # a class of C code does not say what it takes

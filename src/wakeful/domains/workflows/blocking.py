@@ -1,4 +1,4 @@
-"""Names the handler whose code blocks the event loop: while it does, nothing else in this process goes on.
+"""Names the handler whose code blocks the event loop: while it does, nothing else in this process runs.
 
 Each step of a handler, from one `await` to the next, is timed. A thread of its own logs a step that takes too long
 while it still does, with the line it stands at; how long it took is a note on the run.
@@ -153,7 +153,7 @@ def _place(thread: int) -> str:
     begun = max((number for number, one in enumerate(frames) if one.filename == __file__), default=-1)
     outside = [one for one in frames[begun + 1 :] if not Path(one.filename).is_relative_to(OURS)]
     own = [one for one in outside if not _is_library(one.filename)]
-    if not own:  # a handler that is installed as a library: a line beside it says more than one deep inside another
+    if not own:  # a handler that is installed as a library: a line next to it says more than one deep inside another
         own = [one for one in outside if Path(one.filename).parent == Path(outside[0].filename).parent]
     return f" at {own[-1].filename}:{own[-1].lineno}" if own else ""
 

@@ -57,7 +57,7 @@ class Outdated(Exception):
 
 
 class HandlerPlan(NamedTuple):
-    """What prepare has decided beside its reservations."""
+    """What prepare has decided besides its reservations."""
 
     wake: WakeTime
     approval: str | None  # the record of what was asked, with what the answer is about

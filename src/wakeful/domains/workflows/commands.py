@@ -42,7 +42,7 @@ from wakeful.domains.workflows.words import (
     change_words,
     still_waits,
 )
-from wakeful.kernel.actions.recording import Origin, origin_of
+from wakeful.kernel.actions.recording import origin_of
 from wakeful.triggers.moments import read_moment
 
 if TYPE_CHECKING:
@@ -152,7 +152,7 @@ def pause(ctx: typer.Context, name: Name, *, note: Note = None, as_json: Json = 
     """Pause a workflow. The run in progress ends, and what is due meanwhile waits."""
 
     def work(tx: Transaction, context: Context) -> str | None:
-        return actions.pause(tx, context, name, who=who(), origin=_origin(context), note=note)
+        return actions.pause(tx, context, name, who=who(), origin=origin_of(context), note=note)
 
     action = change(chosen(ctx, db), acting(work))
     done({"name": name, "paused": True, "action": action}, f"{name} is paused", as_json=as_json)
@@ -164,17 +164,13 @@ def resume(ctx: typer.Context, name: Name, *, as_json: Json = False, db: Db = No
     """Resume a workflow; what failed in its code is tried again."""
 
     def work(tx: Transaction, context: Context) -> tuple[str | None, str | None]:
-        action = actions.resume(tx, context, name, who=who(), origin=_origin(context))
+        action = actions.resume(tx, context, name, who=who(), origin=origin_of(context))
         return action, still_waits(find_workflow(tx, name))
 
     action, waits = change(chosen(ctx, db), acting(work))
     said = f"{name} continues" if waits is None else f"{name} is not paused. {waits}"
     done({"name": name, "paused": False, "action": action}, said, as_json=as_json)
     _say_undo(action, as_json=as_json)
-
-
-def _origin(context: Context) -> Origin:
-    return origin_of(context, rights_here())
 
 
 def _say_undo(action: str | None, *, as_json: bool) -> None:
@@ -259,7 +255,8 @@ def drain(
 
     async def work(scheduler: Scheduler) -> tuple[dict[str, Any], str | None]:
         _, action = await scheduler.transact(
-            lambda tx, context: drain_workflow(tx, context, name, who=who(), origin=_origin(context), note=note)
+            lambda tx, context: drain_workflow(tx, context, name, who=who(), origin=origin_of(context), note=note),
+            rights=rights_here(),
         )
         while True:
             found: dict[str, Any] = await seeing(lambda tx, seen: views.workflow_view(tx, name, seen))(scheduler)

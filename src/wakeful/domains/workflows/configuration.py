@@ -86,7 +86,7 @@ def install_configured(scheduler: Scheduler, settings: WorkflowSection, _: Serve
 
 
 async def reload_configured(scheduler: Scheduler, settings: WorkflowSection) -> None:
-    """Take over what changed in the list: new entries are deployed, others go, the rest goes on undisturbed."""
+    """Take over what changed in the list: new entries are deployed, others go, the rest continues undisturbed."""
     files = registry_of(scheduler.host.kinds).files
     if files is not None:
         await files.relist(settings.listed())

@@ -1,4 +1,4 @@
-"""Attempts that ended before they had said how: what is released, when they go on, and who ended the process.
+"""Attempts that ended before they had said how: what is released, when they continue, and who ended the process.
 
 A handler that ends its process again and again is found as any job is: from the second crash on it waits by the
 engine's ladder, and when it alone can have done it so many times, its workflow is stopped. Counted from commit to
@@ -37,7 +37,7 @@ class _Next(NamedTuple):
     """What becomes of an attempt that was cut off."""
 
     issue: Issue
-    again: int  # when it goes on
+    again: int  # when it continues
     failures: int  # of its workflow, in a row
 
 
@@ -50,7 +50,7 @@ def cut_off(
     result: Result,
     run: RunRow,
 ) -> None:
-    """Record that the attempt has not said how it ended, and let another one go on."""
+    """Record that the attempt has not said how it ended, and let another one continue."""
     handler, workflow = parts
     note_working(tx, context, attempt.workflow, attempt.id)
     begin = where_to_begin(attempt.phase, attempt.mutation, "crashed")
@@ -120,7 +120,7 @@ def count_on(tx: Transaction, handler: HandlerRow) -> None:
 
 
 def forget_crashes(tx: Transaction, handler: HandlerRow) -> None:
-    """A person lets it go on: what it did before is not counted any more."""
+    """A person lets it continue: what it did before is not counted any more."""
     if not handler.crashes or handler.job_id is None:
         return
     tx.of(WorkflowVerbs).change_handler(handler.workflow, handler.name, crashes=0, blamed=0)

@@ -75,7 +75,7 @@ def plan_deployment(scheduler: Scheduler, workflow: object, source: str, *, forc
 
 
 def names_of(handler: Handler) -> list[str]:
-    """The handler, and its further places where several of its runs go on at a time."""
+    """The handler, and its further places where several of its runs are active at a time."""
     return place_names(handler.name, handler.concurrency) if isinstance(handler, StepHandler) else [handler.name]
 
 

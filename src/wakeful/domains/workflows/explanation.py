@@ -1,4 +1,4 @@
-"""What `explain` says about handlers of workflows and their runs, beside what it says about every job."""
+"""What `explain` says about handlers of workflows and their runs, besides what it says about every job."""
 
 from __future__ import annotations
 

@@ -173,7 +173,7 @@ def same_name(name: str, source: str) -> str:
 
 
 def mark_broken(tx: Transaction, context: Context, broken: CannotLoad, listed: WorkflowList | None = None) -> None:
-    """The workflow of that file is stopped, until it can be loaded; others go on."""
+    """The workflow of that file is stopped, until it can be loaded; others continue."""
     ref, message = broken.ref, f"{broken.message}\n{broken.trace}".strip()
     table, owner = tx.of(WorkflowVerbs), listed.owner if listed is not None else None
     others = listed.sources - {ref.source} if listed is not None else frozenset[str]()

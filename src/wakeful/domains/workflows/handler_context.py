@@ -192,7 +192,7 @@ class HandlerContext(Context):
         self.begin_call(function)
         work = current()
         try:
-            with counted(work):  # one that is shielded from its cancellation goes on
+            with counted(work):  # one that is shielded from its cancellation continues
                 if work is None or inspect.iscoroutinefunction(function):
                     value = function(*args, **kwargs)
                 else:

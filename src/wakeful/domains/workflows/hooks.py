@@ -241,7 +241,7 @@ def _parts_of(tx: Transaction, attempt: WorkflowRun, job: JobDef) -> tuple[Handl
 
 
 def _approved(tx: Transaction, context: Context, workflow: WorkflowRow) -> None:
-    """A person has answered: the question is closed, and the next run goes on."""
+    """A person has answered: the question is closed, and the next run continues."""
     tx.of(WorkflowVerbs).change(workflow.name, tx.now, issue="transient", issue_message="a person approved it")
     close_alert(tx, context, ALERT, workflow.name)
 

@@ -139,7 +139,7 @@ def replay_event(
 ) -> str:
     """Publish a consumed or skipped event once more, as a new one with the same payload and causes; its id.
 
-    A parked event goes on, with the steps that are stored or (`start_over`) without them; it is no new one.
+    A parked event continues, with the steps that are stored or (`start_over`) without them; it is no new one.
     """
     event = _event(tx, name, ref)
     task = tx.of(Tasks).get(event.id)

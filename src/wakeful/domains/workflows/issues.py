@@ -22,7 +22,7 @@ MAX_MESSAGE = 6_000  # a sentence, and the trace behind it
 
 
 class Issue(NamedTuple):
-    """Why a workflow does not go on."""
+    """Why a workflow does not continue."""
 
     kind: str  # transient, approval, reconciliation, logic, internal or load
     handler: str | None

@@ -2,7 +2,7 @@
 
 A version is the hash of the file, of everything it imports from its own folder, and of what it declares. Two versions,
 or two folders with a module of the same name, never see each other's modules: `import helpers` in such a file means the
-one beside it.
+one next to it.
 """
 
 from __future__ import annotations

@@ -85,6 +85,6 @@ def known_topics(handlers: Iterable[HandlerRow]) -> list[str]:
 
 
 def in_progress(tx: Transaction, name: str) -> list[WorkflowRun]:
-    """The runs of a workflow that go on now, also of handlers that were taken out meanwhile."""
+    """The runs of a workflow in progress now, also of handlers that were taken out meanwhile."""
     table = tx.of(WorkflowVerbs)
     return [attempt for attempt in table.runs_of(table.open_runs(name)).values() if attempt.status == ACTIVE]

@@ -153,7 +153,7 @@ class Operating:
         )
 
     async def replay(self, workflow: str, ref: str, reason: str = "", *, start_over: bool = False) -> str:
-        """Publish an event once more, or let a parked one go on."""
+        """Publish an event once more, or let a parked one continue."""
         who = self._who()
         return await self._act(
             workflow,
@@ -163,7 +163,7 @@ class Operating:
         )
 
     async def replay_parked(self, workflow: str, reason: str = "", *, start_over: bool = False) -> Ids:
-        """Let all parked events go on."""
+        """Let all parked events continue."""
         who = self._who()
         return await self._act(
             workflow,

@@ -1,7 +1,7 @@
 """Programs that handlers start through the event loop: one that outlives its call, which was cut off, is known here.
 
 If it is a change that was cut off, it counts as a thread at work until it has ended. A program that is left behind by
-a handler which returns, or fails by itself, was meant to go on.
+a handler which returns, or fails by itself, was meant to continue.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ def publish_numbered(
     changed = {message.topic for message, one in zip(messages, found, strict=True) if one.new or one.replaced}
     if changed:
         wake_subscribers(tx, context, jobs, changed, last)
-    if changed and run_id is None:  # a run that commits is in line with the others, once it is known when it goes on
+    if changed and run_id is None:  # a run that commits is in line with the others, once it is known when it continues
         line_up(tx, jobs)
     return found
 

@@ -29,7 +29,7 @@ IN_PROGRESS = ("active", "waiting")
 def finish_removed(tx: Transaction, context: Context, workflow: str, handler: str, *, ended: int | None = None) -> None:
     """Settle the unfinished run of a handler that is not deployed; `ended`: a run that just did.
 
-    One in progress goes on and comes here at its end.
+    One in progress continues and comes here at its end.
     """
     table = tx.of(WorkflowVerbs)
     table.lock_jobs(workflow)

@@ -58,7 +58,7 @@ class ReasonIn(Strict):
 
 
 class ReplayIn(Strict):
-    """How a parked event goes on, or why a consumed one is published again."""
+    """How a parked event continues, or why a consumed one is published again."""
 
     reason: str | None = Field(
         default=None,
@@ -306,7 +306,7 @@ class StartedOut(_Answer):
 
 
 class ApprovedOut(_Answer):
-    """A run that goes on."""
+    """A run that continues."""
 
     run: str = Field(description="The run that asked.", examples=[RUN])
     continued_by: str | None = Field(
@@ -346,7 +346,7 @@ class SkippedOut(_Answer):
 
 
 class ReplayedOut(_Answer):
-    """Parked events that go on."""
+    """Parked events that continue."""
 
     name: str = Field(description="The workflow.", examples=["invoices"])
     events: list[str] = Field(description="The events.", examples=[[EVENT]])

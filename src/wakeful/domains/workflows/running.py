@@ -62,6 +62,8 @@ MAX_READS = 5  # of events that change again and again while prepare runs
 class Attempt:
     """One attempt of a handler in this process."""
 
+    context_type: type[HandlerContext] = HandlerContext
+
     def __init__(self, scheduler: Scheduler, workflow: Workflow, run: Run, row: WorkflowRun, state: Any) -> None:
         self._scheduler = scheduler
         self._workflow = workflow
@@ -248,7 +250,7 @@ class Attempt:
     # -- calling and failing ------------------------------------------------------------------------------------------
 
     def _context(self, phase: str) -> HandlerContext:
-        return HandlerContext(
+        return self.context_type(
             self._scheduler,
             self._row,
             self._handler,

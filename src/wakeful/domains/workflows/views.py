@@ -24,6 +24,7 @@ from wakeful.domains.workflows.words import (
     ACTIONS,
     ONCE_ENDED,
     SWITCHED_OFF,
+    UNSETTLED,
     activity_words,
     asks_itself,
     issue_words,
@@ -59,7 +60,7 @@ def workflow_view(
     handlers = tx.of(WorkflowVerbs).handlers(name)
     jobs = {found[0].id: found for one in handlers if one.job_id and (found := tx.jobs.by_id(one.job_id))}
     row = with_question(tx, _as_switched_off(tx, row, handlers, jobs))
-    waits = bool(row.paused) or row.issue not in (None, "transient", SWITCHED_OFF, SET_ASIDE)  # for a person
+    waits = bool(row.paused) or row.issue not in (None, "transient", SWITCHED_OFF, SET_ASIDE, UNSETTLED)  # for a person
     asked = row.issue_handler if asks_itself(row) else None
     shown = [
         _handler_view(tx, handler, jobs, waits=waits and handler.name != asked)
@@ -162,7 +163,9 @@ def _issue_view(
     fix = latest if latest is not None and latest.run_id == row.issue_run else None
     attempt = tx.of(WorkflowVerbs).run(row.issue_run) if kind in ASKS and row.issue_run is not None else None
     return {
-        "kind": {"load": "internal", "no_code": "internal", SWITCHED_OFF: "paused"}.get(kind, kind),
+        "kind": {"load": "internal", "no_code": "internal", SWITCHED_OFF: "paused", UNSETTLED: SET_ASIDE}.get(
+            kind, kind
+        ),
         "handler": handler,
         "run": ids.run_text(row.issue_run) if row.issue is not None and row.issue_run is not None else None,
         "message": issue_words(kind, handler, message, fix, halted, asks=asks_itself(row), again=again),

@@ -15,6 +15,7 @@ RUNNING, IDLE, NEEDS_ATTENTION, STOPPED = "running", "idle", "needs_attention", 
 SHOWN = {RUNNING: "Running", IDLE: "Idle", NEEDS_ATTENTION: "Needs attention", STOPPED: "Stopped"}
 
 ONCE_ENDED = "when its thread or program has ended"  # it works on after its run
+UNSETTLED = "unsettled"  # of all events that are parked it is not known whether a step happened
 SWITCHED_OFF = "switched_off"  # the job of a consumer that has events is paused or disabled
 
 UNKNOWN, SETTLE = "It is not known whether", " Settle it: "  # of a step, on record with its event
@@ -31,6 +32,7 @@ ACTIONS = {
     "no_code": ["apply"],
     "paused": ["resume"],
     "parked": ["parked", "replay"],
+    UNSETTLED: ["parked", "settle"],
     SWITCHED_OFF: [],
 }
 
@@ -74,7 +76,7 @@ def likely_first(verdicts: Sequence[str], likely: str | None) -> list[str]:
 
 
 def still_waits(row: Any) -> str | None:
-    """What a person must do before it goes on, though it is not paused; None where nothing is."""
+    """What a person must do before it continues, though it is not paused; None where nothing is."""
     if row.issue not in ("approval", "reconciliation", "logic", "internal") or asks_itself(row):
         return None
     words = issue_words(row.issue, row.issue_handler, row.issue_message).rstrip(".")
@@ -87,10 +89,10 @@ def asks_itself(row: Any) -> bool:
 
 
 def status_word(*, paused: bool, issue: str | None, active: bool, failures: int = 0, halted: bool = False) -> str:
-    """One of four words; what a person must do comes before what goes on."""
+    """One of four words; what a person must do comes before what continues."""
     if issue in ("internal", "load", "no_code"):
         return STOPPED
-    if halted or issue in ("approval", "reconciliation", "logic", "parked", SWITCHED_OFF):
+    if halted or issue in ("approval", "reconciliation", "logic", "parked", UNSETTLED, SWITCHED_OFF):
         return NEEDS_ATTENTION
     if issue == "transient" and failures >= ATTENTION_AFTER and not paused:
         return NEEDS_ATTENTION
@@ -112,7 +114,7 @@ def issue_words(
     """The problem and what happens next, as one or two sentences.
 
     `fix`: the correction of code that failed; `halted`: the job that is not tried again, and why that is; `asks`:
-    whether what became of the change is about to be found out; `again`: when it goes on.
+    whether what became of the change is about to be found out; `again`: when it continues.
     """
     said = (message or "").partition("\n")[0].rstrip(".")
     if halted is not None:
@@ -133,6 +135,7 @@ def issue_words(
         "no_code": f"No running node has the deployed version, {said}. Start one that has it, or apply another.",
         SWITCHED_OFF: f"{said}.",
         "parked": f"{said}.",
+        UNSETTLED: f"{said}.",
         "paused": f"Paused by a person: {said}." if said else "Paused by a person.",
     }
     return sentences[kind]

@@ -7,48 +7,17 @@ sees no others: it cannot start after them, take a name that they start after, o
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from typing import NamedTuple
 
 from wakeful.counting import counted
 from wakeful.errors import InvalidJob, JobNotFound, NotAllowed, QuotaReached
 from wakeful.kernel.actions.lookup import find_job
+from wakeful.kernel.context import Rights
 from wakeful.kernel.hooks import Draft
 from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.rules.options import from_text
 from wakeful.store.interface import Transaction
-from wakeful.store.owners import Owned
 from wakeful.store.records import JobDef, JobState
 from wakeful.triggers import After, Trigger
-
-PayloadCheck = Callable[[Transaction, str, str, JobDef | None], None]
-"""Raises when a payload (of this kind, as JSON text, in place of this job's if there is one) says what it may not."""
-
-
-class Rights(NamedTuple):
-    """What a caller may do."""
-
-    caller: str
-    owned: Owned | None = None  # sees and changes only these jobs
-    admin_kinds: bool = False  # may write jobs of kinds that are for admins, such as commands
-    priority: bool = False  # may write jobs that start before others
-    min_interval: int | None = None  # how close together the slots of a trigger it writes may lie
-    check: PayloadCheck | None = None  # what it may say to which kind of job, where that kind has an opinion
-    max_jobs: int | None = None  # how many jobs its owner may have
-    max_bytes: int | None = None  # how much its owner may have stored
-    stored: Owned | None = None  # which jobs count for that, where it is not those it sees
-    run: int | None = None  # the run that the caller is
-    via: str = "api"  # from where the caller acts
-    action: int | None = None  # of which its request is a part; None: an action of its own
-
-    @property
-    def owner(self) -> str | None:
-        """The name of the owner whose jobs it sees and changes; None for a caller that is not limited to its own."""
-        return None if self.owned is None else self.owned.owner
-
-    def sees(self, job: JobDef) -> bool:
-        """Whether the job is one that this caller sees and changes."""
-        return self.owned is None or self.owned.has(job)
 
 
 def own_job(tx: Transaction, ref: str, rights: Rights) -> tuple[JobDef, JobState]:

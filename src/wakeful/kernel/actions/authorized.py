@@ -7,9 +7,7 @@ read before it. Jobs whose trigger a caller wrote are `bounded`: they obey the s
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from functools import partial
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from wakeful import ids
@@ -18,7 +16,6 @@ from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions import pausing
 from wakeful.kernel.actions import runs as run_actions
 from wakeful.kernel.actions.authorization import (
-    Rights,
     check_approval_kept,
     check_kind_allows,
     check_may_be_replaced,
@@ -32,11 +29,11 @@ from wakeful.kernel.actions.authorization import (
     size_of,
 )
 from wakeful.kernel.actions.drafts import changed_fields, check_payload, from_outside
-from wakeful.kernel.actions.lookup import find_run
+from wakeful.kernel.actions.lookup import find_run, require_run
 from wakeful.kernel.actions.proposing import refuse_own_answer, refuse_proposed
 from wakeful.kernel.actions.recording import Origin, note, on_record, origin_of
 from wakeful.kernel.actions.stops import is_stopped, note_stops, refuse_stopped
-from wakeful.kernel.context import Context
+from wakeful.kernel.context import Context, Rights
 from wakeful.kernel.hooks import Draft
 from wakeful.kernel.kinds import Kinds
 from wakeful.kernel.model.job import Job, job_view
@@ -73,18 +70,6 @@ class Condition(NamedTuple):
 ALWAYS = Condition()
 
 
-NOTHING: Mapping[str, Any] = MappingProxyType({})
-
-
-class WriteTerms(NamedTuple):
-    """On which terms a job is written: by whom, if what is so, and with which zone and options where it has none."""
-
-    rights: Rights
-    zone: str
-    condition: Condition = ALWAYS
-    defaults: Mapping[str, Any] = NOTHING
-
-
 class Changed(NamedTuple):
     """A job as it is after a request, and whether the request made it."""
 
@@ -107,9 +92,10 @@ def ensure_own_run(tx: Transaction, run_id: int, rights: Rights) -> None:
 # -- writing jobs ------------------------------------------------------------------------------------------------------
 
 
-def create_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, *, enabled: bool = True) -> Job:
+def create_job(tx: Transaction, context: Context, draft: Draft, *, enabled: bool = True) -> Job:
     """A new job under a free name."""
-    rights, draft = terms.rights, _allowed(draft, terms.rights, context.declared, None)
+    rights = context.rights
+    draft = _allowed(draft, rights, context.declared, None)
     refuse_too_often(draft.trigger, rights.min_interval)
     check_predecessor(tx, rights, draft.trigger)
     check_name_not_awaited(tx, rights, draft.name)
@@ -120,27 +106,29 @@ def create_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerm
         message = f"A job named {draft.name!r} already exists: choose another name, or replace it."
         raise JobExists(message)
     check_quota(tx, rights, size_of(trigger_text(draft.trigger), draft.payload, draft.options), jobs=1)
-    (job_id,) = job_actions.add_jobs(tx, context, [draft], "error", terms.zone)
+    (job_id,) = job_actions.add_jobs(tx, context, [draft], "error", context.zone())
     if not enabled:
         pausing.disable_job(tx, context, ids.job_text(job_id), own=rights.owned is not None)
     view = _view(tx, job_id)
-    _note(tx, _alone(context, rights), "add", job_id)
+    _note(tx, _alone(context), "add", job_id)
     return view
 
 
-def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, *, enabled: bool | None) -> Changed:
+def put_job(
+    tx: Transaction, context: Context, draft: Draft, condition: Condition = ALWAYS, *, enabled: bool | None = None
+) -> Changed:
     """Create or replace the job of that name. An unchanged definition is not written."""
-    rights, zone = terms.rights, terms.zone
+    rights, zone = context.rights, context.zone()
     found = tx.jobs.by_name(draft.name)
     if found is not None and not rights.sees(found[0]):
         message = f"The name {draft.name!r} belongs to another owner's job: choose another name."
         raise NotAllowed(message)
-    terms.condition.check(draft.name, found[1] if found is not None else None)
+    condition.check(draft.name, found[1] if found is not None else None)
     if found is None:
         try:
-            return Changed(create_job(tx, context, draft, terms, enabled=enabled is not False), created=True)
+            return Changed(create_job(tx, context, draft, enabled=enabled is not False), created=True)
         except JobExists:  # another node made it since we looked; from here on it is there to be replaced
-            return put_job(tx, context, draft, terms, enabled=enabled)
+            return put_job(tx, context, draft, condition, enabled=enabled)
     job, _ = found
     draft = _allowed(draft, rights, context.declared, job)
     refuse_admin_kind(rights, context.declared, job.kind)
@@ -157,16 +145,18 @@ def put_job(tx: Transaction, context: Context, draft: Draft, terms: WriteTerms, 
         bounded = True
     draft = draft._replace(options=_with(draft.options, bounded=bounded), source=job.source)
     job_actions.add_jobs(tx, context, [draft], "update", zone)
-    _note_edit(tx, context, rights, found)
-    action = _switch(tx, context, job.id, rights, enabled=enabled)
+    _note_edit(tx, context, found)
+    action = _switch(tx, context, job.id, enabled=enabled)
     return Changed(_view(tx, job.id), created=False, action=action)
 
 
-def patch_job(tx: Transaction, context: Context, ref: str, changes: dict[str, Any], terms: WriteTerms) -> Changed:
+def patch_job(
+    tx: Transaction, context: Context, ref: str, changes: dict[str, Any], condition: Condition = ALWAYS
+) -> Changed:
     """Some of a job changed, the rest as it is."""
-    rights, zone = terms.rights, terms.zone
+    rights, zone = context.rights, context.zone()
     job, state = own_job(tx, ref, rights)
-    terms.condition.check(job.name, state)
+    condition.check(job.name, state)
     refuse_proposed(rights, job)
     refuse_admin_kind(rights, context.declared, job.kind, str(changes.get("kind", job.kind)))
     if rights.owner is not None and changes.get("owner", rights.owner) != rights.owner:
@@ -189,8 +179,8 @@ def patch_job(tx: Transaction, context: Context, ref: str, changes: dict[str, An
     if changes:
         context.declared.refuse_managed(job)
         job_actions.update_job(tx, context, ids.job_text(job.id), changes, revision=None, zone=zone)
-        _note_edit(tx, context, rights, (job, state))
-    action = _switch(tx, context, job.id, rights, enabled=enabled)
+        _note_edit(tx, context, (job, state))
+    action = _switch(tx, context, job.id, enabled=enabled)
     return Changed(_view(tx, job.id), created=False, action=action)
 
 
@@ -227,17 +217,17 @@ def _size(job: JobDef) -> int:
     return size_of(job.trigger, job.payload, job.options)
 
 
-def remove_job(tx: Transaction, context: Context, ref: str, terms: WriteTerms) -> str | None:
+def remove_job(tx: Transaction, context: Context, ref: str, condition: Condition = ALWAYS) -> str | None:
     """Remove a job; the id of the action, by which it can be restored."""
-    job, state = own_job(tx, ref, terms.rights)
-    terms.condition.check(job.name, state)
-    refuse_admin_kind(terms.rights, context.declared, job.kind)
+    rights = context.rights
+    job, state = own_job(tx, ref, rights)
+    condition.check(job.name, state)
+    refuse_admin_kind(rights, context.declared, job.kind)
     context.declared.refuse_managed(job)
-    check_may_be_replaced(terms.rights, job)
-    refuse_stopped(tx, terms.rights, (job, state))
-    origin = origin_of(context, terms.rights)
+    check_may_be_replaced(rights, job)
+    refuse_stopped(tx, rights, (job, state))
     removal = partial(job_actions.remove_job, tx, context, ids.job_text(job.id))
-    return on_record(tx, origin, "remove", [(job, state)], removal)[1]
+    return on_record(tx, origin_of(context), "remove", [(job, state)], removal)[1]
 
 
 def _allowed(draft: Draft, rights: Rights, kinds: Kinds, before: JobDef | None) -> Draft:
@@ -262,22 +252,21 @@ def _with(options: str, *, bounded: bool) -> str:
     return to_text(from_text(options)._replace(bounded=bounded))
 
 
-def _switch(tx: Transaction, context: Context, job_id: int, rights: Rights, *, enabled: bool | None) -> str | None:
+def _switch(tx: Transaction, context: Context, job_id: int, *, enabled: bool | None) -> str | None:
     """Switch a job on or off; the id of the action, where that changed anything."""
-    pair = tx.jobs.by_id(job_id)
+    pair, own = tx.jobs.by_id(job_id), context.rights.owned is not None
     if pair is None or enabled is None:
         return None
     state, ref = pair[1], ids.job_text(job_id)
     if enabled and is_stopped(state):
-        refuse_stopped(tx, rights, pair)
-        return on_record(
-            tx, origin_of(context, rights), "resume", [pair], partial(pausing.resume_job, tx, context, ref)
-        )[1]
+        refuse_stopped(tx, context.rights, pair)
+        resume = partial(pausing.resume_job, tx, context, ref)
+        return on_record(tx, origin_of(context), "resume", [pair], resume)[1]
     if not enabled and (state.enabled or state.ended_at is not None):
-        disable = partial(pausing.disable_job, tx, context, ref, own=rights.owned is not None)
-        return on_record(tx, origin_of(context, rights), "disable", [pair], disable)[1]
+        disable = partial(pausing.disable_job, tx, context, ref, own=own)
+        return on_record(tx, origin_of(context), "disable", [pair], disable)[1]
     if not enabled:  # it is switched off already, perhaps by its owner
-        note_stops(tx, [pair], own=rights.owned is not None)
+        note_stops(tx, [pair], own=own)
     return None
 
 
@@ -288,17 +277,17 @@ def _note(tx: Transaction, origin: Origin, what: str, job_id: int, run_id: int |
         note(tx, origin, what, found, run_id)
 
 
-def _alone(context: Context, rights: Rights) -> Origin:
-    """The origin of an action of its own, beside others of the same request."""
-    return Origin(rights.caller, rights.via, context.new_id())
+def _alone(context: Context) -> Origin:
+    """The origin of an action of its own, apart from others of the same request."""
+    return Origin(context.rights.caller, context.rights.via, context.new_id())
 
 
-def _note_edit(tx: Transaction, context: Context, rights: Rights, before: tuple[JobDef, JobState]) -> None:
+def _note_edit(tx: Transaction, context: Context, before: tuple[JobDef, JobState]) -> None:
     """Keep who changed a job, where it was changed."""
     job, state = before
     now = tx.jobs.by_id(job.id)
     if now is not None and now[1].revision != state.revision:
-        _note(tx, _alone(context, rights), "edit", job.id)
+        _note(tx, _alone(context), "edit", job.id)
 
 
 def _view(tx: Transaction, job_id: int) -> Job:
@@ -310,8 +299,9 @@ def _view(tx: Transaction, job_id: int) -> Job:
 # -- runs --------------------------------------------------------------------------------------------------------------
 
 
-def run_job(tx: Transaction, context: Context, ref: str, payload: Any, rights: Rights) -> Run:
+def run_job(tx: Transaction, context: Context, ref: str, payload: Any = None) -> Run:
     """Start a job by hand. A command with another payload is another command, and needs the right to write one."""
+    rights = context.rights
     job, state = own_job(tx, ref, rights)
     refuse_stopped(tx, rights, (job, state))
     if payload is not None:
@@ -322,47 +312,51 @@ def run_job(tx: Transaction, context: Context, ref: str, payload: Any, rights: R
         check_kind_allows(tx, rights, job.kind, text, job)
         check_quota(tx, rights, len(text))
     run_id = run_actions.run_now(tx, context, ids.job_text(job.id), payload)
-    _note(tx, _alone(context, rights), "run", job.id, run_id)
+    _note(tx, _alone(context), "run", job.id, run_id)
     return _run(tx, run_id)
 
 
-def retry_run(tx: Transaction, context: Context, run_id: int, rights: Rights) -> Run:
-    ensure_own_run(tx, run_id, rights)
-    refuse_stopped(tx, rights, find_run(tx, run_id)[:2])
+def retry_run(tx: Transaction, context: Context, run: str) -> Run:
+    run_id = require_run(run)
+    ensure_own_run(tx, run_id, context.rights)
+    refuse_stopped(tx, context.rights, find_run(tx, run_id)[:2])
     given = tx.runs.details_of([run_id]).get(run_id)
-    check_quota(tx, rights, len(given.payload or "") if given is not None else 0)
+    check_quota(tx, context.rights, len(given.payload or "") if given is not None else 0)
     again = run_actions.retry_run(tx, context, run_id)
-    return _noted(tx, context, rights, "retry", again)
+    return _noted(tx, context, "retry", again)
 
 
-def cancel_run(tx: Transaction, context: Context, run_id: int, rights: Rights) -> Run:
-    ensure_own_run(tx, run_id, rights)
-    job, _, run = find_run(tx, run_id)
-    refuse_own_answer(rights, job, run)
+def cancel_run(tx: Transaction, context: Context, run: str) -> Run:
+    run_id = require_run(run)
+    ensure_own_run(tx, run_id, context.rights)
+    job, _, row = find_run(tx, run_id)
+    refuse_own_answer(context.rights, job, row)
     run_actions.cancel_run(tx, context, run_id)
-    return _noted(tx, context, rights, "cancel", run_id)
+    return _noted(tx, context, "cancel", run_id)
 
 
-def approve_run(tx: Transaction, context: Context, run_id: int, said: str | None, rights: Rights) -> Run:
-    """Say yes; the run that goes on."""
-    ensure_own_run(tx, run_id, rights)
-    again = run_actions.approve_run(tx, context, run_id, rights.caller, said)
-    return _noted(tx, context, rights, "approve", again)
+def approve_run(tx: Transaction, context: Context, run: str, said: str | None) -> Run:
+    """Say yes; the run that continues."""
+    run_id = require_run(run)
+    ensure_own_run(tx, run_id, context.rights)
+    again = run_actions.approve_run(tx, context, run_id, context.rights.caller, said)
+    return _noted(tx, context, "approve", again)
 
 
-def reject_run(tx: Transaction, context: Context, run_id: int, said: str | None, rights: Rights) -> Run:
+def reject_run(tx: Transaction, context: Context, run: str, said: str | None) -> Run:
     """Say no; the run that ended."""
-    ensure_own_run(tx, run_id, rights)
-    run_actions.reject_run(tx, context, run_id, rights.caller, said)
-    return _noted(tx, context, rights, "reject", run_id)
+    run_id = require_run(run)
+    ensure_own_run(tx, run_id, context.rights)
+    run_actions.reject_run(tx, context, run_id, context.rights.caller, said)
+    return _noted(tx, context, "reject", run_id)
 
 
-def _noted(tx: Transaction, context: Context, rights: Rights, what: str, run_id: int) -> Run:
+def _noted(tx: Transaction, context: Context, what: str, run_id: int) -> Run:
     """The run, after keeping who did that to it."""
     run = _run(tx, run_id)
     job_id = ids.number_of("job", run.job_id)
     if job_id is not None:
-        _note(tx, _alone(context, rights), what, job_id, run_id)
+        _note(tx, _alone(context), what, job_id, run_id)
     return run
 
 

@@ -226,7 +226,7 @@ _ENDS: dict[str, Literal["success", "failure", "any"]] = {"success": "success", 
 
 
 def rename_in_chains(tx: Transaction, old: str, new: str) -> None:
-    """Jobs that start after a renamed one go on starting after it."""
+    """Jobs that start after a renamed one continue starting after it."""
     for job_id, on_end in tx.jobs.chained(old):
         found = tx.jobs.by_id(job_id)
         if found is None:

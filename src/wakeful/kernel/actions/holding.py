@@ -1,4 +1,4 @@
-"""Holding everything, and letting it go on; each is one transaction, and an action that can be undone.
+"""Holding everything, and letting it continue; each is one transaction, and an action that can be undone.
 
 A hold is one stored fact that every claim reads. Jobs are not changed by it: what comes due waits, and starts when the
 hold ends, by the same rules as after a time without a server. What a person paused stays paused.
@@ -9,9 +9,8 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from wakeful.errors import NotAllowed, ScheduleTriggerError
-from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.actions.recording import keep, origin_of
-from wakeful.kernel.context import Context
+from wakeful.kernel.context import Context, Rights
 from wakeful.kernel.engine.lines import TOGETHER, requeue_released
 from wakeful.kernel.rules.holding import Hold, hold_of, hold_words
 from wakeful.store.actions import ActionRow, SubjectChange
@@ -30,31 +29,29 @@ class Held(NamedTuple):
     more: bool = False
 
 
-def hold_all(
-    tx: Transaction, context: Context, rights: Rights, note: str | None = None, *, messages: bool = False
-) -> Held:
+def hold_all(tx: Transaction, context: Context, note: str | None = None, *, messages: bool = False) -> Held:
     """Start nothing more; what runs finishes. A hold that stands keeps who began it, and takes the new note."""
-    _refuse_owner(rights)
+    _refuse_owner(context.rights)
     text = tx.nodes.held()
     before = hold_of(text)
-    hold = Hold(tx.now, rights.caller, note, messages) if before is None else before
+    hold = Hold(tx.now, context.rights.caller, note, messages) if before is None else before
     if before is not None:
         hold = hold._replace(note=note or before.note, messages=messages or before.messages)
     if hold.text == text:
         return Held(hold, None)
     tx.nodes.hold(hold.text)
     tx.events.emit("job", {"type": "held", **hold.to_dict()})
-    return Held(hold, _record(tx, context, rights, HOLD, (text, hold.text)))
+    return Held(hold, _record(tx, context, HOLD, (text, hold.text)))
 
 
-def release_all(tx: Transaction, context: Context, rights: Rights) -> Held:
-    """Let everything go on, and put back the first of what waited; nothing else is changed."""
-    _refuse_owner(rights)
+def release_all(tx: Transaction, context: Context) -> Held:
+    """Let everything continue, and put back the first of what waited; nothing else is changed."""
+    _refuse_owner(context.rights)
     before = tx.nodes.held()
     if before is None:
         return Held(None, None, more=put_back(tx))
     more = _release(tx, context)
-    return Held(None, _record(tx, context, rights, RELEASE, (before, None)), more)
+    return Held(None, _record(tx, context, RELEASE, (before, None)), more)
 
 
 def put_back(tx: Transaction) -> bool:
@@ -97,9 +94,9 @@ def _refuse_owner(rights: Rights) -> None:
         raise NotAllowed(f"{rights.owner} may only pause its own jobs, not everything.")
 
 
-def _record(tx: Transaction, context: Context, rights: Rights, what: str, change: tuple[str | None, str | None]) -> str:
+def _record(tx: Transaction, context: Context, what: str, change: tuple[str | None, str | None]) -> str:
     before, left = change
     done = SubjectChange(SUBJECT, EVERYTHING, ("hold",), (before,), (left,))
-    found = keep(tx, origin_of(context, rights), what, [done])
+    found = keep(tx, origin_of(context), what, [done])
     assert found is not None  # noqa: S101 - it is a change
     return found

@@ -84,7 +84,7 @@ def keep_new(tx: Transaction, context: Context, new: Sequence[tuple[JobDef, JobS
 
 
 def _spread(context: Context, drafts: Sequence[Draft], now: int) -> dict[str, Draft]:
-    """The new jobs whose kind places them beside the others that are added with them."""
+    """The new jobs whose kind places them among the others that are added with them."""
     found: dict[str, Draft] = {}
     for name in {draft.kind for draft in drafts}:
         spread = context.declared.declared(name).spread

@@ -27,8 +27,7 @@ from wakeful.store.records import RunDetails, RunRow
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from wakeful.kernel.actions.authorization import Rights
-    from wakeful.kernel.context import Context
+    from wakeful.kernel.context import Context, Rights
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState
 

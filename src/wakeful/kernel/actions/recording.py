@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypeVar
 
 from wakeful import ids
 from wakeful.errors import AlertNotFound
-from wakeful.kernel.actions.authorization import Rights
 from wakeful.kernel.context import Context
 from wakeful.kernel.rules.undoing import FIELDS, KEPT, MORE, values_of
 from wakeful.store import records
@@ -30,8 +29,9 @@ class Origin(NamedTuple):
     action: int
 
 
-def origin_of(context: Context, rights: Rights) -> Origin:
+def origin_of(context: Context) -> Origin:
     """Who acts, as their rights say it."""
+    rights = context.rights
     return Origin(rights.caller, rights.via, rights.action if rights.action is not None else context.new_id())
 
 

@@ -203,7 +203,7 @@ def end_waiting(tx: Transaction, context: Context, run_id: int, result: Result) 
 
 
 def approve_run(tx: Transaction, context: Context, run_id: int, by: str, note: str | None = None) -> int:
-    """The question is answered with yes: the run ends as deferred and the same slot goes on; the new run's id.
+    """The question is answered with yes: the run ends as deferred and the same slot continues; the new run's id.
 
     One transaction: after a crash either the question is still open or the new run is queued, never neither. A job that
     its owner proposed starts by its times from now on; its question ends as it is.
@@ -223,7 +223,7 @@ def approve_run(tx: Transaction, context: Context, run_id: int, by: str, note: s
     _decide(tx, (job, run), APPROVED, by, note)
     settle_all(tx, context, [FinishedRun(job, state.revision, run, Result("deferred", approved=True))])
     continued = tx.runs.successor(run_id)
-    assert continued is not None  # noqa: S101 - what is approved always goes on
+    assert continued is not None  # noqa: S101 - what is approved always continues
     return continued
 
 

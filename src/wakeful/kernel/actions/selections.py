@@ -13,11 +13,12 @@ from wakeful.counting import counted
 from wakeful.errors import InvalidJob, NotAllowed, SchedulerError
 from wakeful.kernel.actions import pausing
 from wakeful.kernel.actions import runs as run_actions
-from wakeful.kernel.actions.authorization import Rights, own_job
+from wakeful.kernel.actions.authorization import own_job
+from wakeful.kernel.actions.drafts import check_note
 from wakeful.kernel.actions.proposing import unanswered
 from wakeful.kernel.actions.recording import keep, on_record, origin_of
 from wakeful.kernel.actions.stops import stopped_by_others
-from wakeful.kernel.context import Context
+from wakeful.kernel.context import Context, Rights
 from wakeful.kernel.rules.options import from_text
 from wakeful.store.actions import SubjectChange
 from wakeful.store.interface import Transaction
@@ -44,16 +45,18 @@ class BulkResult(NamedTuple):
     action: str | None = None  # by which it can be undone, where anything changed
 
 
-def pause_many(tx: Transaction, context: Context, many: JobSelection, note: str | None, rights: Rights) -> BulkResult:
-    pairs, own = _meant(tx, many, rights), rights.owned is not None
+def pause_many(tx: Transaction, context: Context, many: JobSelection, note: str | None = None) -> BulkResult:
+    rights = context.rights
+    text, pairs, own = check_note(note), _meant(tx, many, rights), rights.owned is not None
     changed, action = on_record(
-        tx, origin_of(context, rights), "pause", pairs, lambda: pausing.pause_all(tx, context, pairs, note, own=own)
+        tx, origin_of(context), "pause", pairs, lambda: pausing.pause_all(tx, context, pairs, text, own=own)
     )
     known = set(changed)
     return BulkResult(changed, [job.name for job, _ in pairs if job.name not in known], {}, action)
 
 
-def resume_many(tx: Transaction, context: Context, many: JobSelection, rights: Rights) -> BulkResult:
+def resume_many(tx: Transaction, context: Context, many: JobSelection) -> BulkResult:
+    rights = context.rights
     meant = _meant(tx, many, rights)
     against = _held(tx, many, meant, rights)
     if many.refs is not None:
@@ -61,9 +64,7 @@ def resume_many(tx: Transaction, context: Context, many: JobSelection, rights: R
             raise NotAllowed(refusal)
     pairs = [pair for pair in meant if pair[0].id not in against]
     stopped = [job.name for job, state in pairs if state.paused or state.errors or not state.enabled]
-    errors, action = on_record(
-        tx, origin_of(context, rights), "resume", pairs, lambda: pausing.resume_all(tx, context, pairs)
-    )
+    errors, action = on_record(tx, origin_of(context), "resume", pairs, lambda: pausing.resume_all(tx, context, pairs))
     refused = {name: str(error) for name, error in errors.items()}
     refused |= {job.name: against[job.id] for job, _ in meant if job.id in against}
     known = set(stopped)
@@ -71,8 +72,9 @@ def resume_many(tx: Transaction, context: Context, many: JobSelection, rights: R
     return BulkResult([name for name in stopped if name not in refused], unchanged, refused, action)
 
 
-def run_many(tx: Transaction, context: Context, many: JobSelection, rights: Rights) -> BulkResult:
+def run_many(tx: Transaction, context: Context, many: JobSelection) -> BulkResult:
     """Start them by hand, each through the same admission as everything else."""
+    rights = context.rights
     meant = _startable(tx, many, rights)
     refused = {job.name: why for job, why in _against(tx, context, many, meant, rights)}
     started = []
@@ -80,7 +82,7 @@ def run_many(tx: Transaction, context: Context, many: JobSelection, rights: Righ
         if job.name not in refused:
             run_id = run_actions.run_now(tx, context, ids.job_text(job.id))
             started.append(SubjectChange(job.id, job.name, ("run",), (None,), (ids.run_text(run_id),)))
-    keep(tx, origin_of(context, rights), "run", started)
+    keep(tx, origin_of(context), "run", started)
     return BulkResult([change.name for change in started], [], refused)
 
 
@@ -95,8 +97,9 @@ class Preview(NamedTuple):
     """What else will happen, or will not, in sentences."""
 
 
-def preview(tx: Transaction, context: Context, what: str, many: JobSelection, rights: Rights) -> Preview:
+def preview(tx: Transaction, context: Context, what: str, many: JobSelection) -> Preview:
     """What `run`, `pause` or `resume` would do to these jobs; nothing is changed."""
+    rights = context.rights
     if what == "run":
         meant = _startable(tx, many, rights, lock=False)
         refused = {job.name: why for job, why in _against(tx, context, many, meant, rights)}

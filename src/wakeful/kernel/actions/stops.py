@@ -9,7 +9,7 @@ from wakeful.errors import NotAllowed
 from wakeful.store.owners import Stops
 
 if TYPE_CHECKING:
-    from wakeful.kernel.actions.authorization import Rights
+    from wakeful.kernel.context import Rights
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState
 

@@ -14,7 +14,6 @@ from wakeful.counting import counted
 from wakeful.errors import ActionNotFound, CannotUndo, InvalidJob, NotAllowed
 from wakeful.kernel.actions import holding
 from wakeful.kernel.actions.authorization import (
-    Rights,
     check_name_not_awaited,
     check_predecessor,
     check_quota,
@@ -74,7 +73,7 @@ APPLY = "apply"  # an action that did several things
 
 
 class UndoneBatch(NamedTuple):
-    """What became of some of an action's subjects, and where to go on: None at the end."""
+    """What became of some of an action's subjects, and where to continue: None at the end."""
 
     what: str
     restored: list[str]
@@ -102,16 +101,16 @@ def undoable(tx: Transaction, action_id: int) -> None:
         raise CannotUndo(message)
 
 
-def undo_some(tx: Transaction, context: Context, action_id: int, rights: Rights, cursor: int) -> UndoneBatch:
+def undo_some(tx: Transaction, context: Context, action_id: int, cursor: int) -> UndoneBatch:
     """Take back what an action did to the next of its subjects."""
     rows, following = tx.actions.rows(action_id, cursor, TOGETHER)
     if not rows:
         return UndoneBatch("", [], {}, None)
-    undo = _Undo(tx, context, rights, rows)
+    undo = _Undo(tx, context, rows)
     for row in rows:
         undo.take_back(row)
     undo.finish()
-    tx.actions.undone(undo.restored, tx.now, rights.caller)
+    tx.actions.undone(undo.restored, tx.now, context.rights.caller)
     what = rows[0].what if len({row.what for row in rows}) == 1 else APPLY
     return UndoneBatch(what, [row.name for row in undo.restored], undo.kept, following)
 
@@ -119,8 +118,8 @@ def undo_some(tx: Transaction, context: Context, action_id: int, rights: Rights,
 class _Undo:
     """Some subjects of one action; data about all of them is read once."""
 
-    def __init__(self, tx: Transaction, context: Context, rights: Rights, rows: Sequence[ActionRow]) -> None:
-        self.tx, self.context, self.rights = tx, context, rights
+    def __init__(self, tx: Transaction, context: Context, rows: Sequence[ActionRow]) -> None:
+        self.tx, self.context, self.rights = tx, context, context.rights
         subjects = [row.subject for row in rows]
         self.states = tx.jobs.states(subjects)  # locked from here on
         self.jobs = tx.jobs.definitions(subjects)

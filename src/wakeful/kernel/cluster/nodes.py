@@ -109,7 +109,7 @@ def find_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN) -> tuple[in
 
 
 def drain_node(tx: Transaction, name: str, seen: Seen = NOTHING_SEEN, *, drain: bool) -> Node:
-    """Ask the live node of that name to start nothing more, or to go on."""
+    """Ask the live node of that name to start nothing more, or to continue."""
     node_id, info = find_node(tx, name, seen)
     if tx.exclusive:
         message = "A SQLite store has only one node, so no other can take over its work: stop its server instead."

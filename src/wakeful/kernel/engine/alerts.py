@@ -142,7 +142,7 @@ def close_alert(tx: Transaction, context: Context, kind: str, subject: object, w
 
 
 def reopen_alert(tx: Transaction, context: Context, alert_id: int) -> None:
-    """The incident is not over after all; who was told that it is hears that it goes on."""
+    """The incident is not over after all; who was told that it is hears that it continues."""
     if not tx.alerts.reopen(alert_id):
         return
     alert, rules = tx.alerts.get(alert_id), alert_rules(tx)

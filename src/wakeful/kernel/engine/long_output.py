@@ -1,4 +1,4 @@
-"""Files beside the store, for what is too long for a row: one per run, removed with it."""
+"""Files next to the store, for what is too long for a row: one per run, removed with it."""
 
 from __future__ import annotations
 

@@ -32,7 +32,7 @@ class _Step(NamedTuple):
 
 
 def rearm(tx: Transaction, context: Context, back_ms: int, cursor: int, newer: int) -> tuple[int, int]:
-    """After a step back, bring alarms into the new time, a batch at a time: (how many moved, where to go on or 0).
+    """After a step back, bring alarms into the new time, a batch at a time: (how many moved, where to continue or 0).
 
     A wait of "30 seconds" still takes 30 seconds; slots are computed again, and those that were
     run stay run. What runs from the id `newer` on asked for lies in the new time already.
@@ -54,7 +54,7 @@ def rearm(tx: Transaction, context: Context, back_ms: int, cursor: int, newer: i
 def reanchor(tx: Transaction, context: Context, cursor: int) -> int:
     """After a step back, let the times of jobs begin now that were stored in the old time and begin with that moment.
 
-    Else they would be silent until it comes again. A batch at a time: where to go on, or 0.
+    Else they would be silent until it comes again. A batch at a time: where to continue, or 0.
     """
     jobs = tx.jobs.stored_after(tx.now, cursor, REARM_BATCH)
     past = tx.stretches.past_triggers_of([job.id for job in jobs]) if jobs else {}

@@ -13,7 +13,7 @@ from wakeful.store.records import JobDef, JobState
 def look_at_active(
     tx: Transaction, context: Context, job: JobDef, state: JobState, *, held: bool
 ) -> tuple[JobState, bool]:
-    """The job as it goes on, and whether a slot has come that replaces its run, as the job is defined now.
+    """The job as it continues, and whether a slot has come that replaces its run, as the job is defined now.
 
     A job that was stopped, or given another trigger, is armed for no slot: its run finishes. So does one whose next
     start would have to wait because everything is `held`.

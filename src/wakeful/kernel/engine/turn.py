@@ -138,7 +138,7 @@ def settle_all(tx: Transaction, context: Context, ended: Sequence[FinishedRun]) 
 
 
 def _keeping(tx: Transaction, context: Context, item: FinishedRun, answer: Settled) -> Settled:
-    """A run that waits to be completed keeps the lanes that its kind took: its work goes on in them."""
+    """A run that waits to be completed keeps the lanes that its kind took: its work continues in them."""
     hook = context.declared.hooks.takes_lanes.get(item.run.kind)
     if hook is None or item.run.lanes is None or answer.finish.status != "waiting" or item.result.phase == APPROVAL:
         return answer

@@ -82,7 +82,7 @@ class ClockWatch:
         return step.ms
 
     async def carry_on(self, store: Store, context: Context) -> None:
-        """After a recorded step, bring alarms into the new time. What an error cut short goes on at the next call."""
+        """After a recorded step, bring alarms into the new time. What an error cut short continues at the next call."""
         if self._carrying:
             await carry_on(store, context)
             self._carrying = False
@@ -129,7 +129,7 @@ def _is_recorded(last: dict[str, int], tx: Transaction, context: Context, step: 
 
 
 def note_start(tx: Transaction, distance: int, alive_at: int) -> None:
-    """An engine starts: since when the clock goes on by itself, as far as that is known.
+    """An engine starts: since when the clock continues by itself, as far as that is known.
 
     It was watched until `alive_at`. It was not set since if its `distance` from boot time is the same, and not by much
     if little time has passed.
@@ -154,7 +154,7 @@ def _steady(since: int, distance: int) -> dict[str, object]:
 async def carry_on(store: Store, context: Context) -> None:
     """Finish bringing alarms into the new time after a step back, a batch at a time.
 
-    Where it stands is on record: after a crash the next start goes on from there.
+    Where it stands is on record: after a crash the next start continues from there.
     """
 
     def batch(tx: Transaction) -> bool:

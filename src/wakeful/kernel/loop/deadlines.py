@@ -80,7 +80,7 @@ class Deadlines:
                 self._stuck.append(active)
 
     def note_left(self) -> None:
-        """The engine ends; what is still active goes on although it was asked to end."""
+        """The engine ends; what is still active continues although it was asked to end."""
         for active in self._active.values():
             active.reported_phase = active.reported_phase or "stopping"
             self._stuck.append(active)

@@ -102,7 +102,7 @@ class Active:
             self.task.cancel()
 
     def refuses_to_end(self, now: int) -> str | None:
-        """The phase of a run that was asked to end and goes on (see `GOES_ON`); None while it may still end."""
+        """The phase of a run that was asked to end and continues (see `GOES_ON`); None while it may still end."""
         if self.asked_at is None or self.verdict is None:
             return None
         if now - self.asked_at < CANCEL_GRACE_S * 1000 and not (self.overdue and self.in_thread()):
@@ -128,7 +128,7 @@ def inside_of(runs: Collection[Active]) -> Active | None:
 def unstoppable(limit_ms: int) -> Iterator[bool]:
     """What a handler awaits in here is a thread, which nothing can stop: its run keeps its place until that ends.
 
-    It may take this long; past that, and once it is cancelled, the run is shown as one that goes on. False where no
+    It may take this long; past that, and once it is cancelled, the run is shown as one that continues. False where no
     engine looks after that.
     """
     active = _CURRENT.get()

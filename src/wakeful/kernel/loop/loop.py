@@ -1,7 +1,7 @@
 """The engine: sleep until something is due, take a turn, start what was claimed.
 
 One loop, one transaction per turn, nothing that costs per stored job. While a turn is being committed, the handlers
-of the one before run; what they end with is settled by the next. An error is logged and the loop goes on.
+of the one before run; what they end with is settled by the next. An error is logged and the loop continues.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Engine:
         self._task = asyncio.get_running_loop().create_task(self._loop(), name="wakeful-engine")
 
     def identify(self) -> Context:
-        """A context that makes ids and chances for edits made beside the loop."""
+        """A context that makes ids and chances for edits made alongside the loop."""
         handled = self._kinds.handled()
         return self.context if self.context.kinds == handled else self.context._replace(kinds=handled)
 
@@ -180,7 +180,7 @@ class Engine:
         return active.claimed.job.kind in self._kinds.hooks.internal
 
     async def record_left(self) -> None:
-        """Record the runs that go on although they were asked to end, with an alert for each."""
+        """Record the runs that continue although they were asked to end, with an alert for each."""
         self._deadlines.note_left()
         await self._deadlines.alert_stuck(self._store, self.context)
 

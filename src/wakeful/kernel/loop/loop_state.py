@@ -1,7 +1,7 @@
 """What the engine's loop knows about itself between two steps: one value, changed only by its named transitions; and
 what it counts.
 
-Beside it: how the loop waits until a moment or until something wakes it, and what is said when the store fails under a
+Besides it: how the loop waits until a moment or until something wakes it, and what is said when the store fails under a
 running engine.
 """
 

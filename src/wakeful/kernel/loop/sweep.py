@@ -47,11 +47,11 @@ BITE_US = 5_000  # what takes longer than this makes others wait: the next bite 
 REST = 4  # times what a bite took, before the next one
 SHORTEST_REST_MS = 20
 HELD_UP_MS = 200
-PATIENCE_MS = 10_000  # after this long without quiet, pruning goes on all the same
+PATIENCE_MS = 10_000  # after this long without quiet, pruning continues all the same
 
 
 class DomainRows(NamedTuple):
-    """What domains store beside jobs and runs, and how it goes."""
+    """What domains store besides jobs and runs, and how it goes."""
 
     job_tables: tuple[str, ...] = ()  # rows go with their job
     pruners: tuple[Callable[[Transaction, int, int], int], ...] = ()  # each deletes some rows older than a moment
@@ -256,7 +256,7 @@ def _prune_records(tx: Transaction, keep: Retention, rows: DomainRows, now: int,
 def _forget_jobs(
     tx: Transaction, context: Context, rows: DomainRows, before: int, *, cursor: tuple[int, int], size: int
 ) -> tuple[list[int], tuple[int, int] | None]:
-    """Delete jobs that are over, with their last runs: those runs, and where to go on."""
+    """Delete jobs that are over, with their last runs: those runs, and where to continue."""
     gone, following = tx.jobs.finished(before, cursor, LOOK_AT, size)
     deleted: list[int] = []
     for number, job_id in enumerate(gone):

@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState, RunRow
     from wakeful.triggers import Trigger
+    from wakeful.triggers.active_hours import ActiveHours
 
 
 class Subject(NamedTuple):
@@ -35,6 +36,8 @@ class PassedOver(NamedTuple):
 
 Passing = Callable[["Transaction", "Sequence[JobDef]"], "Mapping[int, PassedOver]"]
 
+Hours = Callable[["JobDef"], "ActiveHours | None"]
+
 Watched = Callable[["Trigger", "JobState", int], dict[str, Any]]
 
 Phases = Callable[["Transaction", Sequence[int]], Mapping[int, str]]
@@ -48,5 +51,6 @@ STARTED_WHEN: dict[str, str] = {}
 SETTLED_BY: dict[str, str] = {}  # what a waiting run waits for, where its kind ends it
 WATCHED: dict[str, Watched] = {}
 PASSING: dict[str, Passing] = {}
+HOURS: dict[str, Hours] = {}
 PHASES: dict[str, Phases] = {}
 STEPS: dict[str, Steps] = {}

@@ -1,4 +1,4 @@
-"""Jobs as users see them: read-only views with aware datetimes and ids as text; and runs, from beside here."""
+"""Jobs as users see them: read-only views with aware datetimes and ids as text; and runs, from `run.py`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from itertools import dropwhile, islice
 from typing import TYPE_CHECKING, Any
 
 from wakeful import ids
-from wakeful.kernel.model.explanations import PASSING, STARTED_WHEN, WATCHED, PassedOver
+from wakeful.kernel.model.explanations import HOURS, PASSING, STARTED_WHEN, WATCHED, PassedOver
 from wakeful.kernel.model.run import Run, moment, wire
 from wakeful.kernel.rules import options as job_options
 from wakeful.kernel.rules.policy import next_start, too_often, trigger_of, upcoming_starts
@@ -21,6 +21,7 @@ from wakeful.triggers.moments import from_ms, iso
 
 if TYPE_CHECKING:
     from wakeful.store.interface import Transaction
+    from wakeful.triggers.active_hours import ActiveHours
 
 __all__ = ["Job", "Run", "job_view", "job_views", "next_jobs"]
 
@@ -187,7 +188,7 @@ class Job:
             return iter(())
         if options.bounded and too_often(self.trigger, self._min_interval):
             return iter(())  # its slots are passed over when they come
-        starts = upcoming_starts(self.trigger, options, self._state, self._now)
+        starts = upcoming_starts(self.trigger, options, self._state, self._now, self._hours())
         until = self._passed.until if self._passed is not None else 0
         if self.trigger.type == "once":  # one time waits
             return (max(at, until) for at in starts)
@@ -223,11 +224,21 @@ class Job:
             "updated_at": iso(self._definition.updated_at),
         }
 
+    @property
+    def is_put_off(self) -> bool:
+        """Whether the time it is armed for will not be its next start: that is passed over, or waits for its hours."""
+        return self.passed_over is not None or (self._hours() is not None and self._next_ms() != self._state.next_at)
+
+    def _hours(self) -> ActiveHours | None:
+        found = HOURS.get(self._definition.kind)
+        return None if found is None else found(self._definition)
+
     def _next_ms(self) -> int | None:
         state = self._state
         if state.run_id is None and state.queued and state.due_at is not None:
             return state.due_at  # a further attempt, or a requested start, comes before the next slot
-        if self._passed is not None and state.next_at is not None and state.run_id is None:
+        passes = self._passed is not None and state.next_at is not None and state.run_id is None
+        if passes or (state.enabled and not state.paused and self._hours() is not None):
             return next(self.starts(), None)
         if state.next_at is not None or state.run_id is None or not state.enabled or state.paused:
             return state.next_at
@@ -269,6 +280,6 @@ def next_jobs(tx: Transaction, number: int, hidden: Sequence[str] = ()) -> list[
     wanted = number
     while True:
         found = job_views(tx, tx.jobs.soonest(wanted, hidden))
-        if len(found) < wanted or sum(job.passed_over is None for job in found) >= number:
+        if len(found) < wanted or sum(not job.is_put_off for job in found) >= number:
             return found
         wanted *= 4

@@ -92,7 +92,7 @@ class RunOutbox:
 
 
 def with_deliveries(tx: Transaction, runs: Sequence[tuple[int, RunOutbox]]) -> None:
-    """Give each run, beside its number, what was sent about it."""
+    """Give each run, besides its number, what was sent about it."""
     numbers = [number for number, _ in runs]
     for source in SOURCES.values() if numbers else ():
         found = source(tx, numbers)

@@ -59,7 +59,7 @@ class Notice(NamedTuple):
 
 
 def closer_look(kind: str, key: str, job: str | None) -> str | None:
-    """The command that shows more about an incident, where there is one beside `wakeful alert show`."""
+    """The command that shows more about an incident, where there is one besides `wakeful alert show`."""
     if kind in _CLOSER:
         return _CLOSER[kind].format(subject=shlex.quote(key.partition(":")[2]))
     return f"wakeful explain {shlex.quote(job)}" if job is not None else None

@@ -1,4 +1,4 @@
-"""The options of a job beside its trigger and kind: time limit, retries, lanes, and so on.
+"""The options of a job besides its trigger and kind: time limit, retries, lanes, and so on.
 
 `option_fields` describes each and reads it; `OptionValues` holds the validated values. In the store they are
 JSON with only what differs from the defaults, so a default that changes reaches the jobs that never chose otherwise.

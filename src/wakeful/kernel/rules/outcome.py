@@ -172,10 +172,10 @@ class Result(NamedTuple):
     interrupted: bool = False  # cut off by our own shutdown: the slot is run again at the next start
     phase: str | None = None  # waiting: for what
     about: Any = None  # waiting for approval: what is kept with the question
-    approved: bool = False  # a person said yes: the same slot goes on at once, before other starts of the job
+    approved: bool = False  # a person said yes: the same slot continues at once, before other starts of the job
     messages: tuple[Outgoing, ...] = ()  # sent only where the run ends as success or noop
     usage: str | None = None  # JSON: what it used, as its kind counts it
-    blamed: bool = False  # crashed, and nothing that ran beside it can have ended the process
+    blamed: bool = False  # crashed, and nothing that ran alongside it can have ended the process
 
 
 SUCCESS = Result("success")
@@ -255,7 +255,7 @@ def clean(text: str) -> str:
 
 
 def beginning(text: str, most: int) -> str:
-    """The text, or as much of its beginning as fits with a mark that it goes on."""
+    """The text, or as much of its beginning as fits with a mark that it continues."""
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 

@@ -93,7 +93,7 @@ def instead_of_catching_up(
 
 
 def after_backing_off(text: str, state: JobState, now: int) -> tuple[JobState, tuple[Passed, ...]]:
-    """A run that starts beside the schedule: slots that came during a backoff before it passed because of that."""
+    """A run that starts alongside the schedule: slots that came during a backoff before it passed because of that."""
     trigger, waits = trigger_of(text), state.backoff_until is not None and state.slot is not None and state.slot <= now
     if not waits or trigger.relative or trigger.type == "once":
         return state, ()

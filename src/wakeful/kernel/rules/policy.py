@@ -22,6 +22,7 @@ from wakeful.errors import TooOften
 from wakeful.kernel.rules.options import OptionValues
 from wakeful.store.records import JobState, RunRow
 from wakeful.triggers import Every, Interval, Once, TimedTrigger, Trigger, trigger_from_data
+from wakeful.triggers.active_hours import ActiveHours
 from wakeful.triggers.durations import format_interval
 from wakeful.triggers.moments import iso
 
@@ -118,8 +119,12 @@ def catches_up(options: OptionValues, slot: int, now: int) -> bool:
     return options.catch_up == "once" or (isinstance(options.catch_up, int) and now - slot <= options.catch_up)
 
 
-def upcoming_starts(trigger: Trigger, options: OptionValues, state: JobState, now: int) -> Iterator[int]:
+def upcoming_starts(
+    trigger: Trigger, options: OptionValues, state: JobState, now: int, hours: ActiveHours | None = None
+) -> Iterator[int]:
     """The starts by time of a job that is not stopped, in order, as if each run ended in the moment it began.
+
+    `hours`: a start that is due outside of these waits for them, and the slots until then with it.
 
     Slots that will not fire are left out: slots below the floor or beyond `max_runs`, and one that `catch_up` lets
     go. Jitter of later starts is not known yet, and counts as none.
@@ -131,8 +136,12 @@ def upcoming_starts(trigger: Trigger, options: OptionValues, state: JobState, no
         state = state._replace(last_slot=max(state.slot or 0, state.last_slot or 0), last_run_at=now)
         coming = next_start(trigger, state, now, 0.0, completed=now)
     while coming.slot is not None and coming.at is not None:
-        yield coming.at
         at, last_slot = max(coming.at, now), max(coming.slot, state.last_slot or 0)
+        if hours is None or hours.is_open(at):
+            yield coming.at
+        else:
+            at = hours.opens(at)
+            yield at
         state = state._replace(last_slot=last_slot, last_run_at=at, slot_runs=state.slot_runs + 1)
         coming = next_start(trigger, state, at, 0.0, completed=at)
 

@@ -232,7 +232,7 @@ def _still_wanted(job: JobDef, state: JobState, plan: _Plan, again: RunRow, resu
 
 
 def _merged(again: RunRow, deferred: Sequence[RunRow]) -> str | None:
-    """Why a slot that is deferred beside others is not tried again: so that attempts do not pile up."""
+    """Why a slot that is deferred alongside others is not tried again: so that attempts do not pile up."""
     if again.slot is None:
         return None
     if any(run.due_at == again.due_at for run in deferred):
@@ -254,7 +254,7 @@ def _count_error(
 ) -> tuple[JobState, tuple[AlertChange, ...]]:
     """Errors in a row: they delay, and too many disable. An error that is tried again is not counted yet.
 
-    `backoff`: until when the job was backing off when a person started this run. It goes on unless that succeeded.
+    `backoff`: until when the job was backing off when a person started this run. It continues unless that succeeded.
     `look`: when what waits for a start is looked at.
     """
     if result.outcome in ("success", "noop"):
@@ -366,7 +366,7 @@ def _plan(job: JobDef, state: JobState, run: RunRow, now: int, rand: float, *, w
 
 
 def _keeps(trigger: Trigger, state: JobState, now: int) -> bool:
-    """A start that lies ahead is not touched by a run beside it; only `interval` counts from every end."""
+    """A start that lies ahead is not touched by a run alongside it; only `interval` counts from every end."""
     if state.slot is None or state.next_at is None or trigger.relative:
         return False
     return trigger.type == "once" or state.slot > now

@@ -102,7 +102,7 @@ class Subscription:
             self._worker = asyncio.get_running_loop().create_task(self._follow())
 
     def end(self) -> None:
-        """Nothing more is called, but what is being called goes on."""
+        """Nothing more is called, but what is being called continues."""
         if self._queue is not None:
             self._queue.close()
 

@@ -63,7 +63,7 @@ def explain_run(tx: Transaction, job: JobDef, run: RunRow, view: Viewpoint) -> E
 
 
 class _Story:
-    """The sentences about one job; its times are in its own zone, with UTC beside them."""
+    """The sentences about one job; its times are in its own zone, with UTC besides them."""
 
     def __init__(self, tx: Transaction, job: JobDef, view: Viewpoint) -> None:
         self.tx = tx
@@ -132,7 +132,7 @@ class _Story:
         return self._doing(run, "")
 
     def _more(self, run: RunRow | None, *, of_run: bool) -> list[str]:
-        """What the job's kind knows beside it."""
+        """What the job's kind knows besides it."""
         story = STORIES.get(self.job.kind)
         return story(Subject(self.tx, self.job, run, of_run, self.when)) if story is not None else []
 
@@ -263,12 +263,12 @@ class _Story:
         return f"{ids.run_text(run.id)} {how} {self.when(run.due_at)}: {self._because(run)}."
 
     def _after_passed(self, view: Job) -> str | None:
-        """The first time that is not passed over, where some are."""
-        at = next(view.starts(), None) if view.passed_over is not None else None
+        """The first time that is neither passed over nor waits for hours, where some are."""
+        at = next(view.starts(), None) if view.is_put_off else None
         return f"It will run next at {self.when(at)}." if at is not None else None
 
     def _next(self, state: JobState, slot: int, next_at: int) -> str:
-        if (expected := self.trigger.expects(self.when(slot), self.when(next_at))) is not None:
+        if (expected := self.trigger.expects(self.when(slot), self.when(next_at), down=bool(state.errors))) is not None:
             return expected
         due = next_at <= self.tx.now
         text = f"It has been due since {self.when(next_at)}" if due else f"It will run next at {self.when(next_at)}"

@@ -83,7 +83,7 @@ def _with_failures(tx: Transaction, zone: str, hidden: Sequence[str], facts: Ver
 
 
 def midnight(now: int, zone: str) -> int:
-    """When the day began there; where clocks skip midnight, when they go on."""
+    """When the day began there; where clocks skip midnight, when they continue."""
     local = from_ms(now).astimezone(place_named(zone))
     return min(now, to_ms(datetime(local.year, local.month, local.day, tzinfo=local.tzinfo)))
 

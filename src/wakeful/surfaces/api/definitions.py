@@ -1,7 +1,7 @@
 """A job as it is written in a request, turned into what the kernel stores. The kernel says what is wrong with it.
 
 `If-Match` and `If-None-Match`: a change is made only to what the caller has seen. A job's entity tag is its revision in
-quotes. It stands for the definition: where the job stands may change beside it.
+quotes. It stands for the definition: where the job stands may change besides it.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def read_trigger(written: JobFields) -> Trigger | None:
 
 
 def read_options(written: JobFields) -> dict[str, Any]:
-    """Every given option; one beside the other fields takes precedence over a nested one."""
+    """Every given option; one next to the other fields takes precedence over a nested one."""
     nested = {key: value for key, value in (written.options or {}).items() if key not in NOT_FOR_CALLERS}
     flat = {name: getattr(written, name) for name in OPTIONS if name in written.model_fields_set}
     kernel_options.read_options({**nested, **flat})  # mistakes are reported before they go anywhere

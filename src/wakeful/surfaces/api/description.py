@@ -125,7 +125,7 @@ def _write(app: FastAPI) -> Texts:
 
 
 async def _texts(app: FastAPI) -> Texts:
-    """Beside the event loop: putting it together takes a third of a second."""
+    """Outside the event loop: putting it together takes a third of a second."""
     if not hasattr(app.state, "description"):
         app.state.description = await room("API description").call(_write, app)
     found: Texts = app.state.description

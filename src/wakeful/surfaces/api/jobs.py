@@ -8,7 +8,8 @@ from fastapi import APIRouter, Path, Query
 from starlette.responses import Response
 
 from wakeful import ids
-from wakeful.kernel.actions.selections import BulkResult, JobSelection
+from wakeful.kernel.actions import authorized
+from wakeful.kernel.actions.selections import BulkResult, JobSelection, pause_many, resume_many, run_many
 from wakeful.kernel.model.job import Job
 from wakeful.kernel.model.run import Run
 from wakeful.routing.addresses import AS_SENT, JobRef
@@ -37,6 +38,7 @@ from wakeful.surfaces.api.definitions import IfMatch, IfNew, IfNoneMatch, change
 from wakeful.triggers import iso, to_ms
 
 router = APIRouter(prefix="/api", tags=["jobs"])
+SOURCE = "api"  # of the jobs that are made here
 
 Ref = JobRef
 Word = Annotated[str | None, Query(max_length=1000)]
@@ -69,7 +71,7 @@ async def list_jobs(
     limit: Limit = LIMIT,
     cursor: Cursor = None,
 ) -> Response:
-    hidden, zone = () if internal else scheduler.server_side.hidden_kinds, scheduler.host.default_zone
+    hidden, zone = () if internal else scheduler.host.hidden_kinds, scheduler.host.default_zone
     wanted = JobFilter(kind, owner, source, status, enabled, contains=q or None, hidden=hidden)
     items, last = await page(
         limit,
@@ -93,9 +95,12 @@ async def create_job(
     *, scheduler: Sched, caller: Editor, rights: Allowed, settings: Settings, written: JobCreate, key: Key
 ) -> Response:
     new, enabled = new_job(written, written.name), written.enabled is not False
-    response = await key.do(
-        lambda once: scheduler.server_side.create_job(new, rights, enabled=enabled, once=once),
+    draft = scheduler.host.draft(new, SOURCE)
+    response = await key.transact(
+        scheduler,
+        lambda tx, context: authorized.create_job(tx, context, draft, enabled=enabled),
         lambda job: _render(job, caller, scheduler, 201),
+        rights=rights,
     )
     return await with_secrets(response, scheduler, settings) if has_secrets(new) else response
 
@@ -108,8 +113,10 @@ async def create_job(
     summary="Pause many jobs in one transaction",
 )
 async def pause_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs, key: Key) -> Response:
-    meant = _meant(many, scheduler.server_side.hidden_kinds)
-    return await key.do(lambda once: scheduler.server_side.pause_jobs(meant, many.note, rights, once), _render_many)
+    meant = _meant(many, scheduler.host.hidden_kinds)
+    return await key.transact(
+        scheduler, lambda tx, context: pause_many(tx, context, meant, many.note), _render_many, rights=rights
+    )
 
 
 @router.post(
@@ -120,8 +127,10 @@ async def pause_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJob
     summary="Resume many jobs in one transaction",
 )
 async def resume_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs, key: Key) -> Response:
-    meant = _meant(many, scheduler.server_side.hidden_kinds)
-    return await key.do(lambda once: scheduler.server_side.resume_jobs(meant, rights, once), _render_many)
+    meant = _meant(many, scheduler.host.hidden_kinds)
+    return await key.transact(
+        scheduler, lambda tx, context: resume_many(tx, context, meant), _render_many, rights=rights
+    )
 
 
 @router.post(
@@ -132,8 +141,8 @@ async def resume_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJo
     summary="Start many jobs now, in one transaction; it cannot be undone",
 )
 async def run_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs, key: Key) -> Response:
-    meant = _meant(many, scheduler.server_side.hidden_kinds)
-    return await key.do(lambda once: scheduler.server_side.run_jobs(meant, rights, once), _render_many)
+    meant = _meant(many, scheduler.host.hidden_kinds)
+    return await key.transact(scheduler, lambda tx, context: run_many(tx, context, meant), _render_many, rights=rights)
 
 
 @router.post(
@@ -144,7 +153,7 @@ async def run_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: ManyJobs,
     summary="What starting, pausing or resuming many jobs would do; nothing is changed",
 )
 async def preview_jobs(scheduler: Sched, _: Editor, rights: Allowed, many: PreviewJobs) -> Response:
-    meant = _meant(many, scheduler.server_side.hidden_kinds)
+    meant = _meant(many, scheduler.host.hidden_kinds)
     found = await scheduler.server_side.preview_jobs(many.do, meant, rights)
     return respond(
         answer(
@@ -229,7 +238,10 @@ async def put_job(
         name = (await scheduler.server_side.get_job(name, rights)).name
     if written.name not in (None, name):
         raise ApiError(400, "invalid_job", f"The address says {name!r:.300} and the body says another name.")
-    changed = await scheduler.server_side.put_job(new_job(written, name), rights, wanted, enabled=written.enabled)
+    draft, enabled = scheduler.host.draft(new_job(written, name), SOURCE), written.enabled
+    changed = await scheduler.transact(
+        lambda tx, context: authorized.put_job(tx, context, draft, wanted, enabled=enabled), rights=rights
+    )
     rendered = _render(changed.job, caller, scheduler, 201 if changed.created else 200)
     return respond(rendered, **undoable(changed.action))
 
@@ -244,7 +256,10 @@ async def put_job(
 async def patch_job(
     *, scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref, written: JobPatch, if_match: IfMatch = None
 ) -> Response:
-    changed = await scheduler.server_side.patch_job(ref, changes(written), rights, condition(if_match))
+    wanted, given = condition(if_match), changes(written)
+    changed = await scheduler.transact(
+        lambda tx, context: authorized.patch_job(tx, context, ref, given, wanted), rights=rights
+    )
     return respond(_render(changed.job, caller, scheduler), **undoable(changed.action))
 
 
@@ -257,7 +272,10 @@ async def patch_job(
     summary="Remove a job; its history stays",
 )
 async def delete_job(scheduler: Sched, _: Editor, rights: Allowed, ref: Ref, if_match: IfMatch = None) -> Response:
-    action = await scheduler.server_side.remove_job(ref, rights, condition(if_match))
+    wanted = condition(if_match)
+    action = await scheduler.transact(
+        lambda tx, context: authorized.remove_job(tx, context, ref, wanted), rights=rights
+    )
     return Response(status_code=204, headers=undoable(action))
 
 
@@ -277,7 +295,9 @@ async def run_job(
     def render(run: Run) -> StoredAnswer:
         return answer(202, run_shape(run), Location=f"/api/runs/{run.id}")
 
-    return await key.do(lambda once: scheduler.server_side.run_job(ref, payload, rights, once), render)
+    return await key.transact(
+        scheduler, lambda tx, context: authorized.run_job(tx, context, ref, payload), render, rights=rights
+    )
 
 
 @router.post(
@@ -291,7 +311,8 @@ async def pause_job(
     scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref, given: Noted | None = None
 ) -> Response:
     note = given.note if given is not None else None
-    done = await scheduler.server_side.pause_jobs(JobSelection(refs=(ref,)), note, rights)
+    one = JobSelection(refs=(ref,))
+    done = await scheduler.transact(lambda tx, context: pause_many(tx, context, one, note), rights=rights)
     job = await scheduler.server_side.get_job(ref, rights)
     return respond(_render(job, caller, scheduler), **undoable(done.action))
 
@@ -304,7 +325,8 @@ async def pause_job(
     summary="Resume a job: it starts by time again",
 )
 async def resume_job(scheduler: Sched, caller: Editor, rights: Allowed, ref: Ref) -> Response:
-    done = await scheduler.server_side.resume_jobs(JobSelection(refs=(ref,)), rights)
+    one = JobSelection(refs=(ref,))
+    done = await scheduler.transact(lambda tx, context: resume_many(tx, context, one), rights=rights)
     for refusal in done.refused.values():
         raise ApiError(409, "refused", refusal)
     job = await scheduler.server_side.get_job(ref, rights)

@@ -11,7 +11,8 @@ from starlette.responses import PlainTextResponse, Response
 
 from wakeful.errors import InvalidTrigger, WrongCallbackToken
 from wakeful.ids import first_id_at
-from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.actions import authorized
+from wakeful.kernel.context import Rights
 from wakeful.kernel.model.run import Run
 from wakeful.kernel.rules.outcome import APPROVAL
 from wakeful.routing.addresses import JobRef
@@ -197,7 +198,10 @@ async def explain_run(scheduler: Sched, _: Anyone, rights: Allowed, run_id: Ref)
     summary="End a run",
 )
 async def cancel_run(scheduler: Sched, caller: Editor, rights: Allowed, run_id: Ref) -> Response:
-    return await _shown(scheduler, await scheduler.server_side.cancel_run(run_id, rights), caller)
+    run = await scheduler.transact(
+        lambda tx, context: authorized.cancel_run(tx, context, run_id), rights=rights, cancels=True
+    )
+    return await _shown(scheduler, run, caller)
 
 
 @router.post(
@@ -209,7 +213,9 @@ async def cancel_run(scheduler: Sched, caller: Editor, rights: Allowed, run_id: 
     summary="Retry a run that has ended",
 )
 async def retry_run(scheduler: Sched, _: Editor, rights: Allowed, run_id: Ref, key: Key) -> Response:
-    return await key.do(lambda once: scheduler.server_side.retry_run(run_id, rights, once), _goes_on)
+    return await key.transact(
+        scheduler, lambda tx, context: authorized.retry_run(tx, context, run_id), _goes_on, rights=rights
+    )
 
 
 @router.post(
@@ -224,7 +230,9 @@ async def approve_run(
     scheduler: Sched, _: Operator, rights: Allowed, run_id: Ref, key: Key, given: Noted | None = None
 ) -> Response:
     note = given.note if given is not None else None
-    return await key.do(lambda once: scheduler.server_side.approve_run(run_id, note, rights, once), _goes_on)
+    return await key.transact(
+        scheduler, lambda tx, context: authorized.approve_run(tx, context, run_id, note), _goes_on, rights=rights
+    )
 
 
 @router.post(
@@ -238,7 +246,8 @@ async def reject_run(
     scheduler: Sched, caller: Operator, rights: Allowed, run_id: Ref, given: Noted | None = None
 ) -> Response:
     note = given.note if given is not None else None
-    return await _shown(scheduler, await scheduler.server_side.reject_run(run_id, note, rights), caller)
+    run = await scheduler.transact(lambda tx, context: authorized.reject_run(tx, context, run_id, note), rights=rights)
+    return await _shown(scheduler, run, caller)
 
 
 def _goes_on(run: Run) -> StoredAnswer:

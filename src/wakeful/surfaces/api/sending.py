@@ -25,7 +25,7 @@ class SendBudget:
         self._held = {True: 0, False: 0}  # bytes, by whether their callers are known
 
     def take(self, size: int, *, is_known: bool) -> None:
-        """Keep a long answer of so many bytes; 503 if there is no room for it beside others."""
+        """Keep a long answer of so many bytes; 503 if there is no room for it alongside others."""
         others = self._held[True] + self._held[False] if is_known else self._held[False]
         if others and others + size > (MOST_TOGETHER if is_known else MOST_UNKNOWN):
             sentence = "Too many long answers wait to be read: ask again in a moment, or for less."

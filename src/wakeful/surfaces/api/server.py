@@ -1,4 +1,4 @@
-"""The HTTP server beside the engine, on the same event loop: bound first, answering once the engine runs."""
+"""The HTTP server alongside the engine, on the same event loop: bound first, answering once the engine runs."""
 
 from __future__ import annotations
 

@@ -83,9 +83,8 @@ def add(
     make = _new_job(name, definition, ctx.meta["argv"], default_zone(place))
 
     async def work(scheduler: Scheduler) -> SaveResult:
-        draft = scheduler.host.draft(await scheduler.read(make), "cli", scheduler.host.job_defaults)
-        zone = scheduler.host.default_zone
-        done = await scheduler.transact(lambda tx, context: _put(tx, context, draft, if_exists, zone))
+        draft = scheduler.host.draft(await scheduler.read(make), "cli")
+        done = await scheduler.transact(lambda tx, context: _put(tx, context, draft, if_exists), rights=rights_here())
         return done._replace(server=server_of(scheduler), url=await ping_address(scheduler, place, done.job))
 
     try:
@@ -119,27 +118,27 @@ def _new_job(name: str, definition: Definition, argv: list[str] | None, zone: st
     return lambda _: new
 
 
-def _put(tx: Transaction, context: Context, draft: Draft, if_exists: str, zone: str) -> SaveResult:
+def _put(tx: Transaction, context: Context, draft: Draft, if_exists: str) -> SaveResult:
     """Store the job; what that did is seen in the same transaction."""
     before = tx.jobs.by_name(draft.name)
-    (job_id,) = add_jobs(tx, context, [draft], if_exists, zone)
+    (job_id,) = add_jobs(tx, context, [draft], if_exists, context.zone())
     after = tx.jobs.by_id(job_id)
     assert after is not None  # noqa: S101 - just written
     job = Job(*after, tx.now)
     missing = missing_predecessors(tx, [job])
     if before is None:
-        note(tx, origin_of(context, rights_here()), "add", after[0])
+        note(tx, origin_of(context), "add", after[0])
         return SaveResult(job, "created", [], missing)
     changed = differences(Job(*before, tx.now), job)
     action = "kept" if if_exists == "keep" else "updated" if changed else "unchanged"
     if action == "updated":
-        note(tx, origin_of(context, rights_here()), "edit", after[0])
+        note(tx, origin_of(context), "edit", after[0])
     return SaveResult(job, action, changed, missing)
 
 
 def _note_edit(tx: Transaction, context: Context, job_id: str) -> None:
     """Keep who changed the job."""
-    note(tx, origin_of(context, rights_here()), "edit", find_job(tx, job_id)[0])
+    note(tx, origin_of(context), "edit", find_job(tx, job_id)[0])
 
 
 def _work(name: str, definition: Definition, argv: list[str] | None) -> tuple[str, dict[str, Any] | None]:
@@ -223,7 +222,7 @@ def edit(
         if new_key:
             await rotate_key(scheduler, job.id)
         if new_key or changed.revision != job.revision:
-            await scheduler.transact(lambda tx, context: _note_edit(tx, context, job.id))
+            await scheduler.transact(lambda tx, context: _note_edit(tx, context, job.id), rights=rights_here())
         missing = await scheduler.read(lambda tx: missing_predecessors(tx, [changed]))
         defined = differences(job, changed)
         fields = [*defined, *(["key"] if new_key else [])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +16,7 @@ from wakeful.console.tables import Cell, Column, HowMany, Json, print_facts, pri
 from wakeful.domains.alerts import SnoozeResult, snooze
 from wakeful.errors import AlertNotFound, JobNotFound
 from wakeful.kernel.actions.lookup import find_job
-from wakeful.kernel.actions.recording import origin_of
+from wakeful.kernel.actions.recording import acknowledge, origin_of
 from wakeful.kernel.engine.alerts import MEANINGS
 from wakeful.kernel.views.records import alert_views
 from wakeful.surfaces.cli.app import SERVER, app
@@ -129,7 +130,8 @@ def ack_alerts(
         rights, actions = rights_here(scheduler), list[str | None]()
         numbers = list(dict.fromkeys(n for alert in found if (n := ids.alert_number(alert.id)) is not None))
         for number in numbers:
-            actions.append((await scheduler.server_side.ack_alert(number, rights))[1])
+            done = await scheduler.transact(partial(_acknowledge, number), rights=rights)
+            actions.append(done)
         seen = await scheduler.read(lambda tx: alert_views(tx, [row for n in numbers if (row := tx.alerts.get(n))]))
         return seen, next(filter(None, actions), None)
 
@@ -140,6 +142,10 @@ def ack_alerts(
     for alert in acked:
         say(f"Acknowledged {alert.id}: {alert.message}")
     say_undo(action)
+
+
+def _acknowledge(number: int, tx: Transaction, context: Context) -> str | None:
+    return acknowledge(tx, number, origin_of(context))[1]
 
 
 @alerts.command("snooze")
@@ -165,9 +171,9 @@ def snooze_alerts(
     time = duration("--for", for_)
 
     def work(tx: Transaction, context: Context) -> SnoozeResult:
-        return snooze(tx, refs, time, origin_of(context, rights_here()))
+        return snooze(tx, refs, time, origin_of(context))
 
-    snoozed, action = change(chosen(ctx, db), lambda scheduler: scheduler.transact(work))
+    snoozed, action = change(chosen(ctx, db), lambda scheduler: scheduler.transact(work, rights=rights_here()))
     if as_json:
         print_json([alert.to_dict() for alert in snoozed])
         return

@@ -16,7 +16,8 @@ from wakeful.console.output import say
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, HowMany, Json, print_json, print_table
 from wakeful.errors import ScheduleTriggerError
-from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.actions import authorized
+from wakeful.kernel.context import Rights
 from wakeful.kernel.model.run import run_views
 from wakeful.kernel.rules.approval import APPROVAL
 from wakeful.store.runs import RunFilter
@@ -114,7 +115,9 @@ def approve(ctx: typer.Context, *, ref: Ref, note: Note = None, as_json: Json = 
 
     async def work(scheduler: Scheduler) -> tuple[Run, Run, str, bool]:
         run = await _asking(scheduler, ref)
-        again = await scheduler.server_side.approve_run(run.id, note, _rights())
+        again = await scheduler.transact(
+            lambda tx, context: authorized.approve_run(tx, context, run.id, note), rights=_rights()
+        )
         job = await scheduler.get_job(run.job_id)
         schedule = "" if job is None else job.schedule
         return again, run, schedule, server_of(scheduler) is not None
@@ -140,7 +143,9 @@ def reject(ctx: typer.Context, *, ref: Ref, note: Note = None, as_json: Json = F
 
     async def work(scheduler: Scheduler) -> Run:
         run = await _asking(scheduler, ref)
-        return await scheduler.server_side.reject_run(run.id, note, _rights())
+        return await scheduler.transact(
+            lambda tx, context: authorized.reject_run(tx, context, run.id, note), rights=_rights()
+        )
 
     run = change(chosen(ctx, db), work)
     if as_json:

@@ -12,7 +12,7 @@ from pathlib import Path
 from wakeful.console.failures import WrongUse
 from wakeful.errors import JobExists
 
-#: What lies beside the file of a store and belongs to it.
+#: What lies next to the file of a store and belongs to it.
 BESIDE = ("-wal", "-shm", ".lock", ".logs")
 SUFFIXES = (".db", ".sqlite", ".sqlite3", ".bak")  # of files
 DATED = re.compile(r"wakeful-\d{8}-\d{6}\.db")

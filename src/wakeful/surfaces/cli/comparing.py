@@ -1,4 +1,4 @@
-"""`plan --simulate`: a week as the jobs are, beside a week as the file has them."""
+"""`plan --simulate`: a week as the jobs are, next to a week as the file has them."""
 
 from __future__ import annotations
 

@@ -171,7 +171,7 @@ def _rhythm(word: str, wanted: Definition, terms: ParseContext) -> dict[str, Any
 
 
 def _refuse_apart(name: str, kind: str) -> None:
-    """--on and --anchor mean something beside one kind of trigger only."""
+    """--on and --anchor mean something besides one kind of trigger only."""
     [rhythm] = [one for one in BY_WORD.values() if name in one.beside]
     if rhythm.type != kind and rhythm.field.flag is not None:
         raise WrongUse(f"--{name} goes with {rhythm.field.option} {rhythm.field.flag.metavar}.")

@@ -51,7 +51,7 @@ def configuration_of(place: StoreLocation) -> Settings:
 
 
 def folder_of(place: StoreLocation) -> Check:
-    """The database needs to write its file and beside it."""
+    """The database needs to write its file, and files next to it."""
     if place.path is None:
         return Check("writable", ok=True, found="decided by the database server")
     file = place.path

@@ -88,7 +88,7 @@ def _values(function: Callable[..., Any], words: Sequence[str], context: FastCon
         if kind is typer.Context:
             values[name] = context
         elif about and isinstance(about[0], OptionInfo):
-            # Beside a type, typer takes the first flag for the default until it builds its parser.
+            # Next to a type, typer takes the first flag for the default until it builds its parser.
             flags = (str(about[0].default), *(about[0].param_decls or ()))
             options |= dict.fromkeys(flags, (name, kind, about[0]))
         elif about and isinstance(about[0], ArgumentInfo):

@@ -302,7 +302,9 @@ def _report_forecast(found: Forecast, zone: tzinfo) -> None:
         if budget.reached_at is not None:
             whose = "all agents together" if budget.agent is None else budget.agent
             first = stamp(budget.reached_at, zone)
-            say_note(f"the budget of {whose} is used up for the first time at {first}, and refuses starts of that day")
+            say_note(
+                f"the budget of {whose} is used up for the first time at about {first}, and refuses starts of that day"
+            )
 
 
 def _day(day: str, one: Sum) -> list[str]:

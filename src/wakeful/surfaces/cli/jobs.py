@@ -22,6 +22,7 @@ from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Cell, Column, Json, JsonLines, coloured, print_facts, print_json, print_table
 from wakeful.domains import hidden_kinds
 from wakeful.domains.agents.naming import AGENT
+from wakeful.kernel.actions import authorized
 from wakeful.kernel.model.job import job_views
 from wakeful.kernel.rules.holding import hold_of, hold_words
 from wakeful.kernel.rules.option_reading import write_duration
@@ -353,7 +354,7 @@ def remove(
     async def work(scheduler: Scheduler) -> str | None:
         rights, action = rights_here(scheduler), None
         for job in jobs:
-            action = await scheduler.server_side.remove_job(job.id, rights)
+            action = await scheduler.transact(partial(authorized.remove_job, ref=job.id), rights=rights)
             if not as_json:
                 say(f"Removed {job.name} ({job.id})")
         return action

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import tzinfo
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
@@ -17,8 +18,7 @@ from wakeful.console.output import say
 from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Json, print_json
 from wakeful.errors import ScheduleTriggerError
-from wakeful.kernel.actions.drafts import check_note
-from wakeful.kernel.actions.selections import BulkResult, JobSelection
+from wakeful.kernel.actions.selections import BulkResult, JobSelection, pause_many, resume_many
 from wakeful.surfaces.cli.app import JOBS, app
 from wakeful.surfaces.cli.jobs import all_found, names_of, next_start
 from wakeful.triggers import to_ms
@@ -60,8 +60,7 @@ def pause(
 
     async def work(scheduler: Scheduler) -> tuple[list[Job], bool, str | None]:
         jobs = await all_found(scheduler, names or [])
-        rights, text = rights_here(scheduler), check_note(note)
-        done = await _by_parts(jobs, lambda part: scheduler.server_side.pause_jobs(part, text, rights))
+        done = await _by_parts(scheduler, jobs, partial(pause_many, note=note))
         return jobs, scheduler.engine_holder() is not None, done.action
 
     jobs, served, action = change(place, work)
@@ -97,8 +96,7 @@ def resume(
         for job in jobs:
             if job.over and job.status == "disabled" and job.trigger.type == "once":
                 say_note(f"{job.name} did not succeed at its one time, which has passed: resuming it runs it now.")
-        rights = rights_here(scheduler)
-        done = await _by_parts(jobs, lambda part: scheduler.server_side.resume_jobs(part, rights))
+        done = await _by_parts(scheduler, jobs, resume_many)
         resumed = [job for job in jobs if job.name not in done.refused]
         before.update({job.id: _was(job) for job in resumed})
         return [job for job in await _each(resumed, lambda job: scheduler.get_job(job.id)) if job is not None], done
@@ -172,11 +170,13 @@ def _require_names(names: list[str] | None, *, everything: bool) -> None:
         raise WrongUse("Name the jobs or use --all, not both." if names else "Name the jobs, or use --all.")
 
 
-async def _by_parts(jobs: list[Job], act: Callable[[JobSelection], Awaitable[BulkResult]]) -> BulkResult:
-    """Change many, so many at a time that others get between."""
-    changed, unchanged, refused, action = list[str](), list[str](), dict[str, str](), None
+async def _by_parts(scheduler: Scheduler, jobs: list[Job], act: Callable[..., BulkResult]) -> BulkResult:
+    """Change many, so many at a time that others get between. All of it is one action."""
+    rights, changed, unchanged = rights_here(scheduler), list[str](), list[str]()
+    refused, action = dict[str, str](), None
     for begin in range(0, len(jobs), TOGETHER):
-        done = await act(JobSelection(refs=tuple(job.id for job in jobs[begin : begin + TOGETHER])))
+        part = JobSelection(refs=tuple(job.id for job in jobs[begin : begin + TOGETHER]))
+        done = await scheduler.transact(partial(act, many=part), rights=rights)
         changed, unchanged, refused = changed + done.changed, unchanged + done.unchanged, {**refused, **done.refused}
         action = action or done.action
     return BulkResult(changed, unchanged, refused, action)

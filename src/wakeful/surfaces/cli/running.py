@@ -20,6 +20,7 @@ from wakeful.console.running_here import run_in_this_process, runs_here
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Json, print_facts, print_json
 from wakeful.errors import RunNotFound
+from wakeful.kernel.actions import authorized
 from wakeful.private_files import open_unlinked
 from wakeful.surfaces.cli.app import RUNS, app
 from wakeful.surfaces.cli.job_warnings import COMMAND, HTTP
@@ -58,7 +59,10 @@ def run(
             for note in ended.notes:
                 say_note(note)
         else:
-            run_id = (await scheduler.server_side.run_job(job.id, None, rights_here())).id
+            run = await scheduler.transact(
+                lambda tx, context: authorized.run_job(tx, context, job.id), rights=rights_here()
+            )
+            run_id = run.id
             if wait:
                 await _report(scheduler, await until_done(scheduler, run_id), as_json=as_json, waited=True)
             elif job.options.get("approval"):
@@ -217,13 +221,13 @@ async def _follow(scheduler: Scheduler, run: Run, *, follow: bool) -> None:
 
 
 def _stay_inside(file: IO[bytes] | None) -> None:
-    """A log whose middle was left out is shorter than what was read of it: go on at its end."""
+    """A log whose middle was left out is shorter than what was read of it: continue at its end."""
     if file is not None and file.tell() > (size := os.fstat(file.fileno()).st_size):
         file.seek(size)
 
 
 def _say_end(run: Run) -> None:
-    """How it ended, and where in its code: on standard error, beside what the run printed."""
+    """How it ended, and where in its code: on standard error, besides what the run printed."""
     error = error_text(run)
     say_note(f"{run.id} ended as {run.outcome}{f': {error}' if error else ''}")
     if run.trace:

@@ -20,6 +20,7 @@ from wakeful.console.output import Yes, say, say_text
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, HowMany, Json, coloured, print_facts, print_json, print_table
 from wakeful.errors import RunNotFound, ScheduleTriggerError
+from wakeful.kernel.actions import authorized
 from wakeful.kernel.rules.outcome import with_type
 from wakeful.kernel.views.cut_off import CUT_OFF, cut_off_runs
 from wakeful.surfaces.cli.app import RUNS, app
@@ -118,7 +119,7 @@ async def cut_off_ids(scheduler: Scheduler) -> frozenset[str]:
 
 
 def how(run: Run, cut_off: Container[str] = ()) -> Cell:
-    """How it ended, or what it is doing; past its limit it counts as timed out although it goes on."""
+    """How it ended, or what it is doing; past its limit it counts as timed out although it continues."""
     if run.unstoppable is not None and run.phase == "timeout":
         return Cell("timed out", coloured("timeout").style)
     if run.id in cut_off:
@@ -222,7 +223,9 @@ def cancel(ctx: typer.Context, *, ref: Ref, yes: Yes = False, as_json: Json = Fa
         run = await run_meant(scheduler, ref, OPEN)
         if run is None:
             raise ScheduleTriggerError(f"{ref} is not running.", {"job": ref, "reason": "not_running"})
-        await scheduler.server_side.cancel_run(run.id, rights_here())
+        await scheduler.transact(
+            lambda tx, context: authorized.cancel_run(tx, context, run.id), rights=rights_here(), cancels=True
+        )
         served = scheduler.engine_holder() is not None
         return await _until_done(scheduler, run, CANCEL_WAIT_S if served else 0), served
 
@@ -267,8 +270,10 @@ def retry(ctx: typer.Context, *, ref: Ref, as_json: Json = False, db: Db = None)
         run = await run_meant(scheduler, ref, ("done",))
         if run is None:
             raise RunNotFound(f"{ref} has no run that has ended.")
-        again = (await scheduler.server_side.retry_run(run.id, rights_here())).id
-        return await run_with_id(scheduler, again), run, server_of(scheduler) is not None
+        again = await scheduler.transact(
+            lambda tx, context: authorized.retry_run(tx, context, run.id), rights=rights_here()
+        )
+        return await run_with_id(scheduler, again.id), run, server_of(scheduler) is not None
 
     again, run, served = change(place, work)
     if as_json:

@@ -41,7 +41,7 @@ def _fixed(known: BaseConfig) -> dict[str, Any]:
 
 
 class Sections:
-    """What is in a file beside its jobs, as the domains of this process have it."""
+    """What is in a file besides its jobs, as the domains of this process have it."""
 
     def __init__(self, scheduler: Scheduler, file: Path, installed: Loaded) -> None:
         self._scheduler = scheduler

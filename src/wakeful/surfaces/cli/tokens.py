@@ -11,11 +11,15 @@ from wakeful.console.opening import change, now_ms, read, rights_here
 from wakeful.console.output import Yes, ask_before_final, say
 from wakeful.console.store_location import Db, chosen
 from wakeful.console.tables import Cell, Column, Json, print_json, print_table
+from wakeful.kernel.actions.recording import origin_of
+from wakeful.kernel.actions.tokens import revoke as revoke_token
 from wakeful.surfaces.cli.app import SERVER, app
 from wakeful.triggers import to_ms
 
 if TYPE_CHECKING:
     from wakeful import Token
+    from wakeful.kernel.context import Context
+    from wakeful.store.interface import Transaction
 
 tokens = typer.Typer(help="Create, list and revoke API tokens.")
 app.add_typer(tokens, name="token", rich_help_panel=SERVER)
@@ -89,7 +93,11 @@ def revoke(ctx: typer.Context, name: Name, *, yes: Yes = False, as_json: Json = 
     It cannot be undone: create another. At a terminal you are asked before.
     """
     ask_before_final(f"The token {name} will be rejected from now on.", yes=yes)
-    change(chosen(ctx, db), lambda scheduler: scheduler.server_side.revoke_token(name, rights_here()))
+
+    def work(tx: Transaction, context: Context) -> None:
+        revoke_token(tx, name, origin_of(context))
+
+    change(chosen(ctx, db), lambda scheduler: scheduler.transact(work, rights=rights_here()))
     if as_json:
         print_json({"name": name, "revoked": True})
     else:

@@ -12,7 +12,7 @@ from wakeful.kernel.engine.ending import MCP
 from wakeful.routing.auth import rights_of
 
 if TYPE_CHECKING:
-    from wakeful.kernel.actions.authorization import Rights
+    from wakeful.kernel.context import Rights
     from wakeful.kernel.hooks import Showing
     from wakeful.routing.auth import Caller
     from wakeful.routing.settings import ServerSettings

@@ -8,7 +8,7 @@ from wakeful.kernel.model.job import Job, Run
 
 
 class StatusMark(NamedTuple):
-    """A shape, its tone, and the word beside it."""
+    """A shape, its tone, and the word next to it."""
 
     shape: str
     tone: str

@@ -21,7 +21,7 @@ from markupsafe import Markup
 from starlette.responses import HTMLResponse, Response
 
 from wakeful.errors import InvalidTrigger
-from wakeful.kernel.actions.authorization import Rights
+from wakeful.kernel.context import Rights
 from wakeful.kernel.rules.verdict import Verdict
 from wakeful.routing.auth import Caller
 from wakeful.scheduler import Scheduler

@@ -55,7 +55,7 @@ class Remembered(Generic[T]):
         return known.value
 
     async def ask_soon(self, scheduler: Scheduler, key: str, find: Callable[[], Awaitable[T]]) -> T | None:
-        """As `ask`; None while the first answer is still looked for, which goes on without its reader."""
+        """As `ask`; None while the first answer is still looked for, which continues without its reader."""
         if key in self._known.setdefault(scheduler, {}):
             return await self.ask(scheduler, key, find)
         asking = self._begin(scheduler, key, find)

@@ -1,4 +1,4 @@
-"""`/simulate`: what the jobs will do, drawn beside what they did."""
+"""`/simulate`: what the jobs will do, drawn next to what they did."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def _time(fields: Fields) -> tuple[str, str]:
 
 
 def _rhythm(minutes: Sequence[int], hours: Sequence[int], *, exact: bool, fixed: bool) -> str:
-    """How minutes and hours go on, or nothing where a list of times says it better.
+    """How minutes and hours continue, or nothing where a list of times says it better.
 
     A list says that the times are appointments; what is not `fixed` is a rhythm wherever it has words for one.
     """
@@ -205,7 +205,7 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _series(words: Sequence[str]) -> str:
-    """A list, shortened in the middle where it goes on evenly."""
+    """A list, shortened in the middle where it continues evenly."""
     return _listed(words) if len(words) <= _MOST_LISTED else f"{', '.join(words[:3])} … {words[-1]}"
 
 

@@ -122,7 +122,7 @@ def months(text: Text, index: int) -> tuple[frozenset[int], int] | None:
 
 
 def day_of_month(text: Text, index: int) -> tuple[int, int] | None:
-    """`15` or `15th`, beside the name of a month."""
+    """`15` or `15th`, besides the name of a month."""
     match = _DAY_NUMBER.fullmatch(text.word(index))
     if match:
         return (int(match[1]), index + 1) if 1 <= int(match[1]) <= 31 else None

@@ -57,7 +57,7 @@ TABLE: tuple[tuple[str, str, Any], ...] = (
     ("all_months", "monthly [on]", True),
     ("months", "of|in|during|from {months}", None),
     ("each_month", "every|each {months} [on]", None),
-    # Times that go on by the clock
+    # Times that continue by the clock
     ("each_second", "every {number} seconds of the minute", None),
     ("each_second", "every second of the minute", 1),
     ("second", "at second|seconds {numbers} [of] [the] [minute]", None),

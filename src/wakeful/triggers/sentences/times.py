@@ -50,7 +50,7 @@ class TimeExpression(NamedTuple):
     day: Day | None = None  # None: the first such time of day
     clock: int = 0
     label: str = ""  # CET, UTC+01
-    utc: tuple[date | None, int] | None = None  # the same in UTC, as it is printed beside
+    utc: tuple[date | None, int] | None = None  # the same in UTC, as it is printed next to it
 
     @property
     def on_the_wall(self) -> bool:
@@ -237,7 +237,7 @@ def _beside(text: Text, index: int) -> tuple[tuple[date | None, int], int] | Non
 
 
 def _printed(said: TimeExpression, zone_name: str | None) -> int:
-    """The moment of the UTC beside it, where the zone's clock then shows what is said."""
+    """The moment of the UTC next to it, where the zone's clock then shows what is said."""
     own = said.day.date if said.day else None
     day, since = said.utc or (None, 0)
     if own is None:

@@ -102,7 +102,7 @@ def move_all(tx: Transaction, context: Context, old: str, new: str) -> Moved:
 
 
 def _sources(tx: Transaction, agent: str) -> list[str]:
-    """Where an agent's schedules take work from, beside its queue."""
+    """Where an agent's schedules take work from, besides its queue."""
     jobs = tx.jobs.definitions(tx.of(AgentTables).jobs_of(agent)).values()
     keys = {source_key(json.loads(job.payload).get("work")) for job in jobs}
     return sorted(key for key in keys if key is not None)

@@ -170,7 +170,7 @@ def day_of(now: int, zone: str) -> int:
 
 
 def next_day(now: int, zone: str) -> int:
-    """When the next day begins there; where clocks skip midnight, when they go on."""
+    """When the next day begins there; where clocks skip midnight, when they continue."""
     place = place_named(zone)
     local = from_ms(now).astimezone(place)
     following = local.date() + timedelta(days=1)
@@ -190,7 +190,7 @@ def money(cost: int) -> str:
 
 
 def spent_words(caps: Caps, spent: Spent) -> str:
-    """What was used today beside what may be: "3 of 50 runs, cost 0.12 of 5.00"."""
+    """What was used today besides what may be: "3 of 50 runs, cost 0.12 of 5.00"."""
     parts = [_part(spent.runs + spent.held_runs, caps.runs, "run")]
     cost = spent.cost + spent.held_cost
     if cost or caps.cost is not None:

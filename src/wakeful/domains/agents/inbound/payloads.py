@@ -1,6 +1,6 @@
 """What a request brings, from bytes to values, and how a prompt refers to them. Pure.
 
-`{payload.sender.login}` in a prompt becomes the label `[payload.sender.login]`; the value stands beside that label in
+`{payload.sender.login}` in a prompt becomes the label `[payload.sender.login]`; the value follows that label in
 the marked block, and nowhere else. Names are looked up in maps and numbers in lists, never attributes of objects.
 """
 

@@ -19,7 +19,6 @@ from wakeful.domains.agents.route_models import (
     WakeOut,
 )
 from wakeful.domains.agents.wakes import Requested, request_wake
-from wakeful.kernel.actions.recording import origin_of
 from wakeful.routing import addresses
 from wakeful.routing.auth import Allowed, Operator, OperatorOrRun, ViewerOrRun
 from wakeful.routing.idempotency import Key, answer, respond, undoable
@@ -112,9 +111,7 @@ async def add_agent_event(
     summary="Pause all jobs of an agent",
 )
 async def pause_agent(scheduler: Sched, _: Operator, rights: Allowed, name: AgentName) -> Response:
-    done = await scheduler.transact(
-        lambda tx, context: pausing.pause_agent(tx, context, name, origin_of(context, rights))
-    )
+    done = await scheduler.transact(lambda tx, context: pausing.pause_agent(tx, context, name), rights=rights)
     return respond(answer(200, done.agent, **undoable(done.action)))
 
 
@@ -126,9 +123,7 @@ async def pause_agent(scheduler: Sched, _: Operator, rights: Allowed, name: Agen
     summary="Resume all jobs of an agent",
 )
 async def resume_agent(scheduler: Sched, _: Operator, rights: Allowed, name: AgentName) -> Response:
-    done = await scheduler.transact(
-        lambda tx, context: pausing.resume_agent(tx, context, name, origin_of(context, rights))
-    )
+    done = await scheduler.transact(lambda tx, context: pausing.resume_agent(tx, context, name), rights=rights)
     return respond(answer(200, done.agent, **undoable(done.action)))
 
 

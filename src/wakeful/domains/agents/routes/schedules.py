@@ -19,8 +19,6 @@ from wakeful.domains.agents.route_models import (
 from wakeful.domains.agents.schedules import Schedule, ScheduleSpec
 from wakeful.domains.agents.task import Task
 from wakeful.domains.agents.timing import camel, timing_of
-from wakeful.kernel.actions.authorized import WriteTerms
-from wakeful.kernel.actions.idempotency import run_idempotent
 from wakeful.kernel.hooks import Showing
 from wakeful.kernel.rules.options import OPTION_NAMES
 from wakeful.routing import addresses
@@ -87,8 +85,10 @@ async def put_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug,
         task = given.session_config.onto(task)
     _refuse_session(given.agent, task)
     wanted = ScheduleSpec(task, given.timing.to_data(), given.enabled, given.agent, options_of(given.options))
-    terms = WriteTerms(rights, scheduler.host.default_zone, defaults=scheduler.host.job_defaults)
-    found, created, action = await scheduler.transact(lambda tx, node: schedules.put(tx, node, slug, wanted, terms))
+    defaults = scheduler.host.job_defaults
+    found, created, action = await scheduler.transact(
+        lambda tx, context: schedules.put(tx, context, slug, wanted, defaults), rights=rights
+    )
     next_run = iso(found.next_at) if found.next_at is not None else None
     body = {"slug": slug, "nextRun": next_run, "created": created}
     return respond(answer(201 if created else 200, body, **undoable(action)))
@@ -107,7 +107,6 @@ async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slu
         if name in given.model_fields_set and getattr(given, name) is None:
             sentence = f"{'schedule' if name == 'timing' else name} cannot be null: leave it out to keep it as it is."
             raise ApiError(422, "invalid", sentence)
-    terms = WriteTerms(rights, scheduler.host.default_zone)
 
     def work(tx: Any, node: Any) -> tuple[Schedule, str | None]:
         found = schedules.find(tx, slug, rights)
@@ -117,9 +116,9 @@ async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slu
         _refuse_session(found.agent, task)
         timing = given.timing.to_data() if given.timing is not None else None
         wanted = ScheduleSpec(task, timing, given.enabled, options=options_of(given.options))
-        return schedules.patch(tx, node, slug, wanted, terms)
+        return schedules.patch(tx, node, slug, wanted)
 
-    found, action = await scheduler.transact(work)
+    found, action = await scheduler.transact(work, rights=rights)
     return respond(answer(200, shape(found, scheduler.host.default_zone), **undoable(action)))
 
 
@@ -132,8 +131,7 @@ async def patch_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slu
     summary="Remove a schedule; a run in progress finishes",
 )
 async def delete_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug) -> Response:
-    terms = WriteTerms(rights, scheduler.host.default_zone)
-    action = await scheduler.transact(lambda tx, context: schedules.remove(tx, context, slug, terms))
+    action = await scheduler.transact(lambda tx, context: schedules.remove(tx, context, slug), rights=rights)
     return Response(status_code=204, headers=undoable(action))
 
 
@@ -146,12 +144,9 @@ async def delete_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Sl
     summary="Run a schedule now",
 )
 async def run_schedule(scheduler: Sched, _: Editor, rights: Allowed, slug: Slug, key: Key) -> Response:
-    async def work(once: Any) -> tuple[str, str | None]:
-        return await scheduler.transact(
-            lambda tx, node: run_idempotent(tx, once, lambda: schedules.start(tx, node, slug, rights))
-        )
-
-    return await key.do(work, _started)
+    return await key.transact(
+        scheduler, lambda tx, context: schedules.start(tx, context, slug), _started, rights=rights
+    )
 
 
 def _onto(task: Task, given: ScheduleChange) -> Task | None:

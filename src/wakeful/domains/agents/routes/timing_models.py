@@ -1,4 +1,4 @@
-"""When a schedule runs and how, as it travels: camelCase, with what jobs take beside it."""
+"""When a schedule runs and how, as it travels: camelCase, with what jobs take besides it."""
 
 from __future__ import annotations
 

@@ -115,7 +115,7 @@ async def _ask_program(form: CommandForm, turn: Turn, around: Surroundings, secr
 
 
 def _given_session(form: CommandForm, turn: Turn, around: Surroundings) -> str | None:
-    """The session of a program that is given its id. A new one is known before it begins: who is cut off goes on."""
+    """The session of a program that is given its id. A new one is known before it begins: who is cut off continues."""
     if not form.names_sessions:
         return None
     if turn.session is not None:

@@ -29,11 +29,11 @@ class OutputForm(NamedTuple):
     done: Matches = ()  # all of these: the turn ended well, with a reply or without
     own_cost: str | None = None  # where there is one, that of the run alone: it counts instead of `cost`
     own_tokens: tuple[str, ...] = ()  # so do these instead of `tokens`
-    thoughts: tuple[str, ...] = ()  # tokens that came out beside the last of `tokens`
+    thoughts: tuple[str, ...] = ()  # tokens that came out besides the last of `tokens`
     total: str | None = None  # all tokens: what did not go in came out
     status: str | None = None  # of HTTP, in an error
     means: tuple[tuple[str, Any, str], ...] = ()  # fields of an error that say what it is, before its status
-    complains: Matches = ()  # a line with one of these only complains: the tool may go on
+    complains: Matches = ()  # a line with one of these only complains: the tool may continue
     complaint: str | None = None  # what such a line says
     complaint_status: str | None = None
     opens: Matches = ()  # lines that are printed before anything is done

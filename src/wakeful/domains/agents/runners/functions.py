@@ -1,4 +1,4 @@
-"""The runner `python`: a function of the turn, in a file beside the configuration or in a module that is installed.
+"""The runner `python`: a function of the turn, in a file next to the configuration or in a module that is installed.
 
 A plain function runs in a thread. Nothing can stop it: past its time limit, or when its run is cancelled, it works on,
 and its run keeps its place until it returns. The threads are the runners' own, so that nothing else waits for them.

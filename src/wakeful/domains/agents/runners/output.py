@@ -151,7 +151,7 @@ class OutputReader:
         self._found = self._found._replace(error=text, is_own=is_own, meaning=meaning, recovered=False)
 
     def _see_progress(self, data: Any) -> None:
-        """Whether it complains, and whether it does anything; a complaint stands until it goes on."""
+        """Whether it complains, and whether it does anything; a complaint stands until it continues."""
         form, found = self._form, self._found
         said = _text(value_at(data, form.complaint)) if form.complaint else None
         if said and (not form.complains or _any(data, form.complains)):

@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from wakeful.scheduler import Scheduler
     from wakeful.store.interface import Transaction
 
-LOOK_MS = 600_000  # how often the store is read for runs of agents to poll, beside those that this node began
+LOOK_MS = 600_000  # how often the store is read for runs of agents to poll, besides those that this node began
 
 
 class SessionServers:
-    """The session servers that agents of one scheduler live on; work that goes on there is polled."""
+    """The session servers that agents of one scheduler live on; work that continues there is polled."""
 
     def __init__(self, scheduler: Scheduler) -> None:
         self._scheduler = scheduler
@@ -70,7 +70,7 @@ class SessionServers:
         return self._clients[key]
 
     async def _status(self, watch: Watch) -> ServerResponse:
-        """How a run goes on: asked at the server of its agent, as that is configured now."""
+        """How a run continues: asked at the server of its agent, as that is configured now."""
         runner = await self._scheduler.read(lambda tx: _runner_of(tx, watch.run_id))
         if runner is None:
             return ServerResponse(problem="its agent is no longer one with a url", lasting=True)

@@ -1,6 +1,6 @@
 """Which version of a program is installed, without calling it: to ask costs seconds, and some do not know the question.
 
-Programs from npm lie beside the `package.json` of their package; Homebrew names the version in the path.
+Programs from npm lie next to the `package.json` of their package; Homebrew names the version in the path.
 """
 
 from __future__ import annotations

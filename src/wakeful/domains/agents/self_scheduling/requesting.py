@@ -26,7 +26,6 @@ from wakeful.errors import InvalidJob, JobExists, JobNotFound, NotAllowed, Queue
 from wakeful.kernel.actions import authorized, pausing
 from wakeful.kernel.actions import jobs as job_actions
 from wakeful.kernel.actions.authorization import check_name_not_awaited, own_job
-from wakeful.kernel.actions.authorized import WriteTerms
 from wakeful.kernel.actions.drafts import draft
 from wakeful.kernel.actions.lookup import find_job
 from wakeful.kernel.actions.proposing import note_written, propose, refuse_edited
@@ -39,9 +38,8 @@ from wakeful.store.listing import JobFilter
 from wakeful.store.owners import Proposal, Proposals
 
 if TYPE_CHECKING:
-    from wakeful.kernel.actions.authorization import Rights
     from wakeful.kernel.actions.drafts import NewJob
-    from wakeful.kernel.context import Context
+    from wakeful.kernel.context import Context, Rights
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef, JobState
 
@@ -77,7 +75,7 @@ def requester(tx: Transaction, rights: Rights, run_id: int | None) -> Requester:
     return Requester(sender.agent, rights, bounds, sender, bool(state.paused))
 
 
-def create(tx: Transaction, context: Context, who: Requester, new: NewJob, *, what: str, zone: str) -> str | None:
+def create(tx: Transaction, context: Context, who: Requester, new: NewJob, *, what: str) -> str | None:
     """Store a schedule within the bounds; the run that asks a person about it, None where nobody is asked.
 
     `what`: what it does, for the person who is asked.
@@ -86,11 +84,11 @@ def create(tx: Transaction, context: Context, who: Requester, new: NewJob, *, wh
     _refuse_paused(who)
     _count(tx, who)
     check_schedule_quota(who.bounds, who.name, len(_own_jobs(tx, who)))
-    new.trigger = within(new.trigger.resolved(tx.now, zone), who.bounds, tx.now)
+    new.trigger = within(new.trigger.resolved(tx.now, context.zone()), who.bounds, tx.now)
     if tx.jobs.by_name(new.name) is not None:
         raise JobExists(f"A job named {new.name!r} already exists: choose another name, or change that one.")
     check_name_not_awaited(tx, who.rights, new.name)
-    made = authorized.create_job(tx, context, draft(new, MCP, context.declared), WriteTerms(who.writing, zone))
+    made = authorized.create_job(tx, context._replace(rights=who.writing), draft(new, MCP, context.declared))
     job, _ = find_job(tx, made.id)
     hops, outside = (0, 0) if who.sender is None else (who.sender.hops, int(who.sender.is_fed))
     run_id = None if who.sender is None else who.sender.run_id
@@ -99,7 +97,7 @@ def create(tx: Transaction, context: Context, who: Requester, new: NewJob, *, wh
 
 
 def change(
-    tx: Transaction, context: Context, who: Requester, ref: str, changes: dict[str, Any], *, what: str | None, zone: str
+    tx: Transaction, context: Context, who: Requester, ref: str, changes: dict[str, Any], *, what: str | None
 ) -> str | None:
     """Change a schedule of the requester; in the mode `ask` it waits for a person again. As `create`."""
     refuse_off(who.bounds, who.name)
@@ -112,9 +110,9 @@ def change(
     if state.ended_at is not None:  # it counts no more, and would again
         check_schedule_quota(who.bounds, who.name, len(_own_jobs(tx, who)))
     if "trigger" in changes:
-        resolved = changes["trigger"].resolved(tx.now, zone, keep=trigger_of(job.trigger))
+        resolved = changes["trigger"].resolved(tx.now, context.zone(), keep=trigger_of(job.trigger))
         changes["trigger"] = within(resolved, who.bounds, tx.now)
-    authorized.patch_job(tx, context, ids.job_text(job.id), changes, WriteTerms(who.writing, zone))
+    authorized.patch_job(tx, context._replace(rights=who.writing), ids.job_text(job.id), changes)
     changed, _ = find_job(tx, ids.job_text(job.id))
     note_written(tx, job.id, _following(tx, who, job))
     if who.bounds.mode != ASK or changed == job:
@@ -137,7 +135,7 @@ def switch(tx: Transaction, context: Context, who: Requester, ref: str, *, on: b
         tx.of(Proposals).put(_following(tx, who, pair[0]))
     pause = partial(pausing.pause_job, tx, context, job_id, own=True)
     work = partial(pausing.resume_job, tx, context, job_id) if on else pause
-    on_record(tx, origin_of(context, who.rights), "resume" if on else "pause", [pair], work)
+    on_record(tx, origin_of(context), "resume" if on else "pause", [pair], work)
 
 
 def remove(tx: Transaction, context: Context, who: Requester, ref: str) -> str | None:
@@ -148,7 +146,7 @@ def remove(tx: Transaction, context: Context, who: Requester, ref: str) -> str |
     if open_proposal(tx, job) is None:
         refuse_stopped(tx, who.rights, (job, state))
     removal = partial(job_actions.remove_job, tx, context, ids.job_text(job.id))
-    return on_record(tx, origin_of(context, who.rights), "remove", [(job, state)], removal)[1]
+    return on_record(tx, origin_of(context), "remove", [(job, state)], removal)[1]
 
 
 def start(tx: Transaction, context: Context, who: Requester, ref: str) -> int:

@@ -1,4 +1,4 @@
-"""Where work items come from beside the queue: a directory, the issues of a repository."""
+"""Where work items come from besides the queue: a directory, the issues of a repository."""
 
 from __future__ import annotations
 

@@ -102,7 +102,7 @@ class Claims:
             await self._give_back(post, error)
             raise
         if isinstance(output, Wait):
-            return output  # the work goes on elsewhere: a later run reports what came of it
+            return output  # the work continues elsewhere: a later run reports what came of it
         await self._report_done(post, output)
         return output
 

@@ -11,7 +11,7 @@ _READY = "agent = ? AND source = ? AND status = 'ready' AND held = 0"
 
 
 class SourceTables(Verbs):
-    """Items of sources beside those that people added."""
+    """Items of sources besides those that people added."""
 
     _items = Rows("agent_work", WorkItem)
 

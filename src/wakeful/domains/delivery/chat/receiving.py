@@ -69,7 +69,7 @@ class ChatUpdate(NamedTuple):
 
 
 def take_lease(tx: Transaction, account: BotAccount) -> int | None:
-    """Receive from here on, or go on receiving; from which update on, or None where another node receives."""
+    """Receive from here on, or continue receiving; from which update on, or None where another node receives."""
     chats = tx.of(Chats)
     row = chats.receiver(account.hash)
     position = row.position if row is not None else 0

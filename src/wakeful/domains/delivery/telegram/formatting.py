@@ -27,7 +27,7 @@ def whole(title: str | None, text: str) -> str:
 def parts(text: str, most: int = PART_MOST) -> list[str]:
     """The text between paragraphs, else lines, else words, in parts of at most so many UTF-16 units.
 
-    A block of code that is cut goes on as one in the next part. A part of blanks alone is none: Telegram refuses it.
+    A block of code that is cut continues as one in the next part. A part of blanks alone is none: Telegram refuses it.
     """
     found: list[str] = []
     rest = text.strip()

@@ -46,7 +46,7 @@ class _Made(NamedTuple):
 
 
 class Fixer(Service):
-    """Beside the engine: does one step for each workflow whose code failed."""
+    """Alongside the engine: does one step for each workflow whose code failed."""
 
     def __init__(
         self, scheduler: Scheduler, registry: WorkflowRegistry, deploy: Callable[[Scheduler, Workflow], Awaitable[None]]

@@ -58,7 +58,7 @@ async def ask(
 ) -> HookAnswer:
     """Ask the hook; NoAnswer where it fails, says nonsense or takes longer than ten minutes.
 
-    `env` lists what a program gets beside ordinary variables: NAME or NAME=value.
+    `env` lists what a program gets besides ordinary variables: NAME or NAME=value.
     """
     asked = (
         _call(hook, request, inline=inline)
@@ -135,7 +135,7 @@ def read_answer(found: Any) -> HookAnswer:
 
 
 def _check_name(name: str) -> None:
-    """A file beside the workflow's own, and nothing elsewhere."""
+    """A file next to the workflow's own, and nothing elsewhere."""
     path = Path(name)
     if path.is_absolute() or ".." in path.parts or path.suffix != ".py" or "\0" in name or path.parts[0] == "~":
         raise NoAnswer(f"the answer names {name!r:.80}, which is no Python file in the workflow's folder")

@@ -53,7 +53,7 @@ class StepHandler:
 
     @property
     def beside(self) -> bool:
-        """Whether its runs go on beside each other, and beside those of other handlers."""
+        """Whether its runs are active alongside each other, and alongside those of other handlers."""
         return self.concurrency > 1
 
     def functions(self) -> dict[str, tuple[Function, int]]:
@@ -61,7 +61,7 @@ class StepHandler:
         return {"steps": (self.run, 2)}
 
     def declared(self) -> tuple[Any, ...]:
-        """What makes it another version beside the code of its function."""
+        """What makes it another version besides the code of its function."""
         return (self.concurrency, None if self.retry is None else tuple(self.retry), self.on_failure)
 
     def key_of(self, event: Event) -> str:
@@ -76,7 +76,7 @@ class StepHandler:
 
 
 def read_concurrency(given: Any) -> int:
-    """How many runs go on at a time, or InvalidJob."""
+    """How many runs are active at a time, or InvalidJob."""
     if type(given) is not int or not 1 <= given <= MAX_PLACES:
         message = f"concurrency is a whole number from 1 to {MAX_PLACES}, not {given!r:.80}."
         raise InvalidJob(message)

@@ -61,7 +61,7 @@ class StepContext(HandlerContext):
         self.failed: dict[str, asyncio.Task[Any] | None] = {}  # steps that failed, each with the task it failed in
         self.caught: list[str] = []  # those of them that the handler went on after
         self._root = asyncio.current_task()
-        self._at_work: set[asyncio.Task[Any]] = set()  # steps beside others that have not ended
+        self._at_work: set[asyncio.Task[Any]] = set()  # steps alongside others that have not ended
 
     # -- what authors call --------------------------------------------------------------------------------------------
 
@@ -201,7 +201,7 @@ class StepContext(HandlerContext):
         """Another step is called for: of those that failed, the handler has caught what it can have seen.
 
         That is what failed in the same task, and for the task of the handler itself what failed in one that is over.
-        Steps beside it, which are called for without looking at each other, have caught nothing.
+        Steps alongside it, which are called for without looking at each other, have caught nothing.
         """
         here = asyncio.current_task()
         seen = [
@@ -243,7 +243,7 @@ class StepContext(HandlerContext):
         """Other code recorded steps that this code does not have: doing another one could do the same once more."""
         missing = self._missing()
         if missing and wanted.caller is not self._root:
-            await sleep(0)  # those beside it are called for at the same time
+            await sleep(0)  # those alongside it are called for at the same time
             missing = self._missing()
         if missing:
             error = RemovedStep(missing[0], new=wanted.name)

@@ -1,4 +1,4 @@
-"""What a new version means for handlers with steps: keys are made anew, and what was begun goes on or is parked."""
+"""What a new version means for handlers with steps: keys are made anew, and what was begun continues or is parked."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def drop_handler(tx: Transaction, context: Context, workflow: str, name: str, wh
 def finish_place(
     tx: Transaction, context: Context, row: WorkflowRow, handler: HandlerRow, attempt: WorkflowRun
 ) -> None:
-    """The unfinished run of a place that is not deployed: its event goes on elsewhere, or waits."""
+    """The unfinished run of a place that is not deployed: its event continues elsewhere, or waits."""
     table, tasks = tx.of(WorkflowVerbs), tx.of(Tasks)
     table.change_handler(row.name, handler.name, open_run=None)
     base = table.handler(row.name, base_of(handler.name))

@@ -46,14 +46,20 @@ class Failure(NamedTuple):
     has_hook: bool = False
 
 
-def task_failed(tx: Transaction, context: Context, attempt: WorkflowRun, failure: Failure) -> WorkflowRun:
-    """Store how the attempt failed, and what follows for its event; its place is free."""
+def _end_attempt(tx: Transaction, attempt: WorkflowRun) -> tuple[LockedJobs, TaskRow]:
+    """The task of an attempt that is still this run's, with its place free; Fenced where it is another's by now."""
     jobs = fence_all(tx, attempt)
     number = event_id_of(attempt)
     task = tx.of(Tasks).get(number) if number is not None else None
     if task is None or task.run_id != attempt.id:
         raise Fenced
     tx.of(WorkflowVerbs).change_handler(attempt.workflow, attempt.handler, open_run=None)
+    return jobs, task
+
+
+def task_failed(tx: Transaction, context: Context, attempt: WorkflowRun, failure: Failure) -> WorkflowRun:
+    """Store how the attempt failed, and what follows for its event; its place is free."""
+    jobs, task = _end_attempt(tx, attempt)
     saved = settle_task(tx, context, attempt, task, failure)
     arm_places(tx, context, jobs, base_of(attempt.handler), but=[attempt.id])
     return saved
@@ -91,7 +97,7 @@ def settle_task(
 
 
 def _stop(tx: Transaction, context: Context, attempt: WorkflowRun, task: TaskRow, failure: Failure) -> str:
-    """The workflow stops; its event goes on when it is resumed, or when a person has said what happened."""
+    """The workflow stops; its event continues when it is resumed, or when a person has said what happened."""
     tasks = tx.of(Tasks)
     kind = "reconciliation" if failure.uncertain else "logic"
     if failure.uncertain:
@@ -137,7 +143,7 @@ def end_failures(tx: Transaction, context: Context, jobs: LockedJobs, name: str)
 def cut_off_steps(
     tx: Transaction, context: Context, attempt: WorkflowRun, handler: HandlerRow, *, result: Result, run: RunRow
 ) -> None:
-    """An attempt ended before it had said how. After a crash its place goes on with it; else any place does."""
+    """An attempt ended before it had said how. After a crash its place continues with it; else any place does."""
     number = event_id_of(attempt)
     task = tx.of(Tasks).get(number) if number is not None else None
     why = result.error or CUT_OFF
@@ -175,7 +181,7 @@ def cut_off_steps(
 def _crashed(
     tx: Transaction, context: Context, cut: WorkflowRun, handler: HandlerRow, task: TaskRow, *, blamed: bool
 ) -> None:
-    """Its process ended: the place goes on with it, unless it has ended its process too often."""
+    """Its process ended: the place continues with it, unless it has ended its process too often."""
     table, count = tx.of(WorkflowVerbs), handler.blamed + blamed
     state = tx.jobs.states([cut.job_id])[cut.job_id]
     table.change_handler(handler.workflow, handler.name, crashes=state.crashes, blamed=count)
@@ -200,12 +206,7 @@ def _go_on(tx: Transaction, context: Context, attempt: WorkflowRun) -> None:
 
 def put_off(tx: Transaction, context: Context, attempt: WorkflowRun, until: int, why: str) -> WorkflowRun:
     """The last attempt may still be at work on another node: the event waits until its time is over."""
-    jobs = fence_all(tx, attempt)
-    number = event_id_of(attempt)
-    task = tx.of(Tasks).get(number) if number is not None else None
-    if task is None or task.run_id != attempt.id:
-        raise Fenced
-    tx.of(WorkflowVerbs).change_handler(attempt.workflow, attempt.handler, open_run=None)
+    jobs, task = _end_attempt(tx, attempt)
     tx.of(Tasks).save(task._replace(status=RETRYING, retry_at=until, updated_at=tx.now))
     arm_places(tx, context, jobs, base_of(attempt.handler), but=[attempt.id])
     return save_attempt(tx, attempt._replace(status=STATUS["reconciliation"], error=why), attempt)

@@ -1,4 +1,4 @@
-"""How steps fail: so that the handler may catch it, or so that only the next attempt, or a person, can go on."""
+"""How steps fail: so that the handler may catch it, or so that only the next attempt, or a person, can continue."""
 
 from __future__ import annotations
 

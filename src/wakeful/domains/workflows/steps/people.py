@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from wakeful import ids
 from wakeful.domains.workflows.arming import LockedJobs
 from wakeful.domains.workflows.issues import Issue, raise_issue, resolve_issue
-from wakeful.domains.workflows.steps.ending import end_failures, note_parked
+from wakeful.domains.workflows.steps.ending import CUT_OFF, end_failures, note_parked
 from wakeful.domains.workflows.steps.places import STEPS, arm_places
 from wakeful.domains.workflows.steps.tables import (
     DONE,
@@ -24,18 +24,48 @@ from wakeful.domains.workflows.steps.taking import event_id_of, promote, still_w
 from wakeful.domains.workflows.steps.words import uncertain_step
 from wakeful.domains.workflows.tables import WorkflowRow, WorkflowRun, WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import EventRow, Topics
+from wakeful.domains.workflows.words import UNKNOWN
 from wakeful.errors import ScheduleTriggerError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from wakeful.kernel.context import Context
     from wakeful.store.interface import Transaction
 
 
+def unsettled(tx: Transaction, tasks: Sequence[TaskRow]) -> set[int]:
+    """The parked events among these that a person must settle: nothing in the code can find out what became of a step.
+
+    Where its last run was another version, or was itself cut off in the step, `reconcile` has yet to be asked.
+    """
+    asked = [task for task in tasks if task.status == PARKED and (task.error or "").startswith(UNKNOWN)]
+    steps = tx.of(Tasks).steps_of([task.event_id for task in asked])
+    runs = tx.of(WorkflowVerbs).runs_of([task.run_id for task in asked if task.run_id is not None])
+    deployed = {name: row.version for name in {task.workflow for task in asked} if (row := _row(tx, name)) is not None}
+    found: set[int] = set()
+    for task in asked:
+        run = runs.get(task.run_id or 0)
+        doubtful = [step for step in steps.get(task.event_id, ()) if step.status == UNCERTAIN]
+        if run is None or not doubtful or run.version != deployed.get(task.workflow):
+            continue
+        step = doubtful[0]
+        if not step.tries and (step.run_id != task.run_id or step.error != CUT_OFF):
+            found.add(task.event_id)
+    return found
+
+
+def _row(tx: Transaction, workflow: str) -> WorkflowRow | None:
+    return tx.of(WorkflowVerbs).get(workflow)
+
+
 def replay_parked(tx: Transaction, context: Context, task: TaskRow, *, start_over: bool) -> None:
-    """Let a parked event go on with what is stored of it, or from the start; the workflow's jobs are locked."""
+    """Let a parked event continue with what is stored of it, or from the start; the workflow's jobs are locked."""
     _refuse_gone(tx, task)
     _refuse_working(tx, context, task)
-    row = tx.of(WorkflowVerbs).get(task.workflow)
+    if not start_over:
+        _refuse_unsettled(tx, task)
+    row = _row(tx, task.workflow)
     if start_over:
         tx.of(Tasks).forget_steps([task.event_id])
     tx.of(Tasks).ask_anew(task.event_id)
@@ -44,18 +74,21 @@ def replay_parked(tx: Transaction, context: Context, task: TaskRow, *, start_ove
 
 
 def replay_all(tx: Transaction, context: Context, row: WorkflowRow, *, start_over: bool) -> list[TaskRow]:
-    """The same for all parked events of a workflow, however many there are; those that go on, oldest first.
+    """The same for all parked events of a workflow, however many there are; those that continue, oldest first.
 
-    One whose handler is gone, or whose last run has a thread that is still at work, stays parked; an error where that
-    is true of each.
+    One whose handler is gone, whose last run has a thread that is still at work, or that waits to be settled, stays
+    parked; an error where that is true of each.
     """
     tasks = tx.of(Tasks)
     parked = tasks.with_status(row.name, PARKED)
     gone = {name for name in {task.handler for task in parked} if _is_gone(tx, row.name, name)}
-    found = [task for task in parked if task.handler not in gone and not still_works(tx, context, task)]
+    doubted = set[int]() if start_over else unsettled(tx, parked)
+    ready = [task for task in parked if task.handler not in gone and task.event_id not in doubted]
+    found = [task for task in ready if not still_works(tx, context, task)]
     if parked and not found:
         _refuse_gone(tx, parked[0])
         _refuse_working(tx, context, parked[0])
+        _refuse_unsettled(tx, parked[0])
     numbers = [task.event_id for task in found]
     if start_over:
         tasks.forget_steps(numbers)
@@ -126,6 +159,14 @@ def _refuse_gone(tx: Transaction, task: TaskRow) -> None:
     raise ScheduleTriggerError(message, {"workflow": task.workflow, "event": event, "reason": "no_handler"})
 
 
+def _refuse_unsettled(tx: Transaction, task: TaskRow) -> None:
+    if not unsettled(tx, [task]):
+        return
+    event = ids.encode("evt", task.event_id)
+    message = f"{event} cannot be replayed yet. {(task.error or '').partition(chr(10))[0]}"
+    raise ScheduleTriggerError(message, {"workflow": task.workflow, "event": event, "reason": "unsettled"})
+
+
 def _refuse_working(tx: Transaction, context: Context, task: TaskRow) -> None:
     event = ids.encode("evt", task.event_id)
     about = {"workflow": task.workflow, "event": event}
@@ -140,7 +181,7 @@ def _refuse_working(tx: Transaction, context: Context, task: TaskRow) -> None:
 def settle_step(
     tx: Transaction, context: Context, attempt: WorkflowRun, verdict: str, *, who: str, result: str | None
 ) -> None:
-    """Record whether the step that a run was cut off in happened; then its event goes on."""
+    """Record whether the step that a run was cut off in happened; then its event continues."""
     tasks, number, run = tx.of(Tasks), event_id_of(attempt), ids.run_text(attempt.id)
     task = tasks.get(number) if number is not None else None
     about: dict[str, Any] = {"workflow": attempt.workflow, "run": run}
@@ -169,7 +210,7 @@ def settle_step(
 
 
 def _next_question(tx: Transaction, context: Context, workflow: str) -> None:
-    """The question whether a step happened is answered, or gone: the next one is asked, or the workflow goes on."""
+    """The question whether a step happened is answered, or gone: the next one is asked, or the workflow continues."""
     row = tx.of(WorkflowVerbs).get(workflow)
     asked = tx.of(Tasks).newest(workflow, UNCERTAIN)
     if row is None or row.issue != "reconciliation":

@@ -1,4 +1,4 @@
-"""The places of a handler with steps: each is a job, so that so many of its runs go on at a time.
+"""The places of a handler with steps: each is a job, so that so many of its runs are active at a time.
 
 A job runs once at a time, and everything that the engine promises (claims, leases, recovery, fencing) it promises for
 jobs. So a handler with `concurrency=3` has three of them: `shop.ship`, `shop.ship.2` and `shop.ship.3`. The first one

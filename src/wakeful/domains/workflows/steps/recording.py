@@ -44,7 +44,7 @@ class StepWrite(NamedTuple):
 
 
 def steps_written(tx: Transaction, _: Context, writes: Sequence[StepWrite]) -> list[WorkflowRun | Fenced]:
-    """Put steps of several runs on record; the attempts as they are then. The author's code goes on afterwards."""
+    """Put steps of several runs on record; the attempts as they are then. The author's code continues afterwards."""
     states = tx.jobs.states([one.attempt.job_id for one in writes])
     alive = [one for one in writes if not is_fenced(one.attempt, states.get(one.attempt.job_id))]
     if not alive:

@@ -57,12 +57,14 @@ _STORES: WeakKeyDictionary[Scheduler, Stores] = WeakKeyDictionary()
 class StepAttempt(Attempt):
     """One attempt at an event in this process."""
 
+    context_type = StepContext
+
     def __init__(self, *given: Any) -> None:
         super().__init__(*given)
         if self._scheduler not in _STORES:
             _STORES[self._scheduler] = Stores()
         self._stores = _STORES[self._scheduler]
-        self._writing = asyncio.Lock()  # steps may be done beside each other, and each writes the attempt
+        self._writing = asyncio.Lock()  # steps may be done alongside each other, and each writes the attempt
         self._taken: ClaimedWork | None = None
 
     @property
@@ -102,16 +104,8 @@ class StepAttempt(Attempt):
         return outgoing
 
     def _context(self, phase: str) -> HandlerContext:
-        ctx = StepContext(
-            self._scheduler,
-            self._row,
-            self._handler,
-            phase,
-            state=self._state,
-            config=self._workflow.config,
-            approval=self._approval,
-            new_id=self._scheduler.host.new_id,
-        )
+        ctx = super()._context(phase)
+        assert isinstance(ctx, StepContext)  # noqa: S101 - see context_type
         ctx.begin(self, self._now().steps)
         return ctx
 
@@ -130,7 +124,7 @@ class StepAttempt(Attempt):
         raise Noop("there is nothing to do yet")
 
     async def _take_again(self) -> ClaimedWork:
-        """Go on with what the last attempt at this place was at."""
+        """Continue with what the last attempt at this place was at."""
         row, now = self._row, self._scheduler.clock.now()
         if row.reconcile_at is not None and row.reconcile_at > now:
             until, why = row.reconcile_at, "the last attempt may still be running"
@@ -166,7 +160,7 @@ class StepAttempt(Attempt):
             self._row = await self._checked(self._stores.steps.store(self._scheduler, write))
 
     async def end_step(self, step: StepRow, *, doubtful: bool) -> None:
-        """How the step ended is on record before the handler goes on."""
+        """How the step ended is on record before the handler continues."""
         async with self._writing:
             write = recording.StepWrite(self._row, step, doubtful=doubtful)
             self._row = await self._checked(self._stores.steps.store(self._scheduler, write))

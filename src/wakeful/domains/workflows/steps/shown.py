@@ -7,11 +7,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wakeful.domains.workflows.phases import STATUS
+from wakeful.domains.workflows.steps.people import unsettled
 from wakeful.domains.workflows.steps.places import STEPS, base_of
 from wakeful.domains.workflows.steps.tables import PARKED, StepRow, Tasks
 from wakeful.domains.workflows.steps.taking import event_id_of
 from wakeful.domains.workflows.steps.words import parked_words
 from wakeful.domains.workflows.tables import WorkflowRow, WorkflowVerbs
+from wakeful.domains.workflows.words import UNSETTLED
 from wakeful.triggers.moments import iso
 
 if TYPE_CHECKING:
@@ -40,6 +42,12 @@ def _shown(row: StepRow) -> dict[str, Any]:
     }
 
 
+def _any_goes_on(tx: Transaction, workflow: str) -> bool:
+    """Whether a replay lets any of the parked events go on."""
+    parked = tx.of(Tasks).with_status(workflow, PARKED)
+    return len(unsettled(tx, parked)) < len(parked)
+
+
 def with_question(tx: Transaction, row: WorkflowRow) -> WorkflowRow:
     """The workflow; where a run with steps asks a person, or events are parked, it has that for an issue."""
     if row.issue is not None or row.paused or row.removed_at is not None:
@@ -59,4 +67,5 @@ def with_question(tx: Transaction, row: WorkflowRow) -> WorkflowRow:
     if newest is None:
         return row
     said = parked_words(row.name, tx.of(Tasks).count(row.name, PARKED), newest.error)
-    return row._replace(issue=SET_ASIDE, issue_handler=newest.handler, issue_run=newest.run_id, issue_message=said)
+    kind = UNSETTLED if unsettled(tx, [newest]) and not _any_goes_on(tx, row.name) else SET_ASIDE
+    return row._replace(issue=kind, issue_handler=newest.handler, issue_run=newest.run_id, issue_message=said)

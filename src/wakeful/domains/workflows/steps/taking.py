@@ -260,7 +260,7 @@ def go_on_with(tx: Transaction, fresh: WorkflowRun, before: WorkflowRun) -> Work
 
 
 def taken_before(tx: Transaction, attempt: WorkflowRun) -> ClaimedWork | None:
-    """What a run goes on with whose place was at it before; None where that is settled otherwise meanwhile."""
+    """What a run continues with whose place was at it before; None where that is settled otherwise meanwhile."""
     number = event_id_of(attempt)
     task = tx.of(Tasks).get(number) if number is not None else None
     event = tx.of(Topics).get(number) if number is not None else None

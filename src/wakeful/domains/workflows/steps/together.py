@@ -1,4 +1,4 @@
-"""What runs beside each other store at about the same time is one work for the store: a workflow has many of them.
+"""What runs alongside each other store at about the same time is one work for the store: a workflow has many of them.
 
 A batch is open until the store begins with it; what is asked for until then is part of it, and waits no longer than it
 would alone. The work is given all of it, and answers each. Where it fails, each is asked for alone.
@@ -60,7 +60,7 @@ class Together(Generic[Asked, Answer]):
         self._last: _Batch[Asked, Answer] | None = None
 
     async def store(self, scheduler: Scheduler, asked: Asked) -> Answer:
-        """The answer, once it is stored; that goes on even if the caller is cancelled."""
+        """The answer, once it is stored; that continues even if the caller is cancelled."""
         loop = asyncio.get_running_loop()
         future = self._last.join(loop, asked) if self._last is not None else None
         if future is None:

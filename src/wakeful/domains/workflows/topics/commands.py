@@ -11,12 +11,14 @@ import typer
 
 from wakeful.console.failures import WrongUse, say_note
 from wakeful.console.humanize import ago, count
-from wakeful.console.opening import change, now_ms, read
+from wakeful.console.opening import change, now_ms, read, rights_here
 from wakeful.console.output import say
 from wakeful.console.store_location import Db, StoreLocation, chosen
 from wakeful.console.tables import Column, Json, print_json, print_table
 from wakeful.domains.workflows import input_actions, views
 from wakeful.domains.workflows.lookup import find_listed, find_workflow
+from wakeful.domains.workflows.steps.people import unsettled
+from wakeful.domains.workflows.steps.tables import PARKED, Tasks
 from wakeful.domains.workflows.topics.tables import Topics
 from wakeful.errors import NotFound
 from wakeful.triggers.moments import read_moment
@@ -65,7 +67,7 @@ def seeing(work: Callable[[Transaction, Seen], Any]) -> Callable[[Scheduler], Aw
 
 def acting(work: Callable[[Transaction, Context], Any]) -> Callable[[Scheduler], Awaitable[Any]]:
     """Act in one transaction."""
-    return lambda scheduler: scheduler.transact(work)
+    return lambda scheduler: scheduler.transact(work, rights=rights_here())
 
 
 def found_or_not(place: Any, look: Callable[[Scheduler], Awaitable[Any]], name: str) -> Any:
@@ -258,16 +260,20 @@ def replay(
     if (event_id is None) != all_parked:
         raise WrongUse("Give the id of an event, or --parked for all that are parked.")
 
-    def work(tx: Transaction, context: Context) -> list[str]:
+    def work(tx: Transaction, context: Context) -> tuple[list[str], int]:
         if event_id is None:
-            return input_actions.replay_all_parked(tx, context, name, reason=reason, who=who(), start_over=start_over)
+            made = input_actions.replay_all_parked(tx, context, name, reason=reason, who=who(), start_over=start_over)
+            return made, len(unsettled(tx, tx.of(Tasks).with_status(name, PARKED)))
         return [
             input_actions.replay_event(tx, context, name, event_id, reason=reason, who=who(), start_over=start_over)
-        ]
+        ], 0
 
-    made = change(chosen(ctx, db), acting(work))
+    made, waiting = change(chosen(ctx, db), acting(work))
     if event_id is None:
         done({"events": made}, f"{count(len(made), 'event')} replayed", as_json=as_json)
+        if waiting:
+            verb = "waits" if waiting == 1 else "wait"
+            say_note(f"{count(waiting, 'event')} {verb} to be settled: wakeful workflow parked {name}")
     elif made == [event_id]:
         done({"event": event_id, "events": made}, f"{event_id} continues", as_json=as_json)
     else:

@@ -10,6 +10,7 @@ from wakeful import ids
 from wakeful.counting import counted
 from wakeful.domains.workflows import views
 from wakeful.domains.workflows.explanation import standing
+from wakeful.domains.workflows.steps.people import unsettled
 from wakeful.domains.workflows.steps.tables import PARKED, QUEUED, RETRYING, RUNNING, UNCERTAIN, TaskRow, Tasks
 from wakeful.domains.workflows.tables import WorkflowVerbs
 from wakeful.domains.workflows.topics.tables import EventRow, Topics
@@ -44,7 +45,7 @@ def _stands(tx: Transaction, event: EventRow, when: When) -> list[str]:
     at = f" at {when(event.settled_at)}" if event.settled_at is not None else ""
     task = tx.of(Tasks).get(event.id) if event.is_open else None
     if task is not None:
-        return [_task_stands(task, when)]
+        return [_task_stands(tx, task, when)]
     if event.status == "reserved":
         return [f"{run} works on it."]
     if event.status == "consumed":
@@ -63,11 +64,16 @@ def _stands(tx: Transaction, event: EventRow, when: When) -> list[str]:
     return [f"It is pending: {names} works on it when prepare reserves it.", *([why] if why is not None else [])]
 
 
-def _task_stands(task: TaskRow, when: When) -> str:
+def _task_stands(tx: Transaction, task: TaskRow, when: When) -> str:
     """What becomes of an event that a handler with steps has taken."""
     ref, name = ids.encode("evt", task.event_id), task.workflow
     run = ids.run_text(task.run_id) if task.run_id is not None else "a run"
     why = f" ({task.error.rstrip('.')})" if task.error else ""
+    if task.status == PARKED and unsettled(tx, [task]):
+        return (
+            f"It is parked: {(task.error or '').rstrip('.')}, or skip the event: wakeful workflow skip {name} {ref} "
+            "--reason TEXT."
+        )
     if task.status == PARKED:
         return (
             f"It is parked: {task.handler} failed {counted(task.tries, 'time')}, last in {run}{why}. It waits for a "

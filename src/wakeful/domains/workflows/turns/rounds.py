@@ -53,7 +53,7 @@ def end_round(tx: Transaction, jobs: LockedJobs, attempt: WorkflowRun) -> Round:
 
 
 def goes_round(worked: Worked, fed_again: Collection[str]) -> bool:
-    """Whether runs may go on like this for ever; `fed_again`: topics whose events can lead to further ones there.
+    """Whether runs may continue like this for ever; `fed_again`: topics whose events can lead to further ones there.
 
     Events of other topics come to an end. So do those of these topics, where fewer are made than are consumed.
     """

@@ -12,8 +12,7 @@ from wakeful.domains.agents.schedules import SOURCE
 from wakeful.domains.agents.self_scheduling import requesting
 from wakeful.errors import InvalidJob
 from wakeful.kernel.actions import authorized
-from wakeful.kernel.actions.authorized import WriteTerms
-from wakeful.kernel.actions.selections import JobSelection
+from wakeful.kernel.actions.selections import BulkResult, JobSelection, pause_many, resume_many
 from wakeful.kernel.engine.ending import MCP
 from wakeful.kernel.rules.options import as_written, from_text
 from wakeful.kernel.rules.policy import trigger_of
@@ -25,8 +24,7 @@ from wakeful.surfaces.mcp.tools.looking import NAME, get_schedule
 from wakeful.surfaces.mcp.tools.making import LONGEST_PROMPT, made
 
 if TYPE_CHECKING:
-    from wakeful.kernel.actions.authorization import Rights
-    from wakeful.kernel.context import Context
+    from wakeful.kernel.context import Context, Rights
     from wakeful.store.interface import Transaction
     from wakeful.store.records import JobDef
     from wakeful.surfaces.mcp.tool_context import Answer, Given, ToolContext
@@ -44,12 +42,12 @@ async def change_schedule(ctx: ToolContext, given: Given) -> Answer:
         if ctx.is_limited:
             what = given.get("prompt") or given.get("url") or json.loads(job.payload).get("prompt")
             who = ctx.requester(tx)
-            approval = requesting.change(tx, context, who, ids.job_text(job.id), changes, what=what, zone=ctx.zone)
+            approval = requesting.change(tx, context, who, ids.job_text(job.id), changes, what=what)
             return made(tx, ctx, job.name, approval)
-        authorized.patch_job(tx, context, ids.job_text(job.id), changes, WriteTerms(_rights(ctx, job), ctx.zone))
+        authorized.patch_job(tx, context._replace(rights=_rights(ctx, job)), ids.job_text(job.id), changes)
         return made(tx, ctx, job.name, requesting.waits(tx, job))
 
-    return await ctx.scheduler.transact(work)
+    return await ctx.scheduler.transact(work, rights=ctx.rights)
 
 
 def _rights(ctx: ToolContext, job: JobDef) -> Rights:
@@ -86,28 +84,29 @@ async def _switch(ctx: ToolContext, given: Given, *, on: bool) -> Answer:
     ctx.needs_editor()
     if ctx.is_limited:
         await ctx.scheduler.transact(
-            lambda tx, context: requesting.switch(tx, context, ctx.requester(tx), given["name"], on=on)
+            lambda tx, context: requesting.switch(tx, context, ctx.requester(tx), given["name"], on=on),
+            rights=ctx.rights,
         )
         return await get_schedule(ctx, given)
-    name = await ctx.scheduler.read(lambda tx: requesting.find_own(tx, ctx.rights, given["name"])[0].name)
-    many, server = JobSelection((name,)), ctx.scheduler.server_side
-    if on:
-        await server.resume_jobs(many, ctx.rights)
-    else:
-        await server.pause_jobs(many, None, ctx.rights)
+
+    def work(tx: Transaction, context: Context) -> BulkResult:
+        job, _ = requesting.find_own(tx, ctx.rights, given["name"])
+        return (resume_many if on else pause_many)(tx, context, JobSelection((job.name,)))
+
+    await ctx.scheduler.transact(work, rights=ctx.rights)
     return await get_schedule(ctx, given)
 
 
 async def remove_schedule(ctx: ToolContext, given: Given) -> Answer:
     ctx.needs_editor()
-    job = await ctx.scheduler.read(lambda tx: requesting.find_own(tx, ctx.rights, given["name"])[0])
-    name = job.name
-    if ctx.is_limited:
-        action = await ctx.scheduler.transact(
-            lambda tx, context: requesting.remove(tx, context, ctx.requester(tx), name)
-        )
-    else:
-        action = await ctx.scheduler.server_side.remove_job(name, _rights(ctx, job))
+
+    def work(tx: Transaction, context: Context) -> tuple[str, str | None]:
+        job, _ = requesting.find_own(tx, ctx.rights, given["name"])
+        if ctx.is_limited:
+            return job.name, requesting.remove(tx, context, ctx.requester(tx), job.name)
+        return job.name, authorized.remove_job(tx, context._replace(rights=_rights(ctx, job)), job.name)
+
+    name, action = await ctx.scheduler.transact(work, rights=ctx.rights)
     return {"removed": name, **({"undo": f"wakeful undo {action}"} if action is not None else {})}
 
 

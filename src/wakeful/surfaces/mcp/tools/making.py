@@ -15,7 +15,6 @@ from wakeful.domains.agents.tables import AgentTables
 from wakeful.domains.command import COMMAND
 from wakeful.errors import InvalidJob, InvalidTrigger, NotAllowed
 from wakeful.kernel.actions import authorized
-from wakeful.kernel.actions.authorized import WriteTerms
 from wakeful.kernel.actions.drafts import NewJob, draft
 from wakeful.kernel.engine.ending import MCP
 from wakeful.kernel.model.job import job_view
@@ -49,9 +48,9 @@ async def schedule(ctx: ToolContext, given: Given) -> Answer:
         who, what = ctx.requester(tx), str(given.get("prompt") or given.get("url"))
         name = requesting.new_name(tx, ctx.agent, given.get("name"), what)
         new = _own_job(tx, ctx, given, name, trigger)
-        return made(tx, ctx, name, requesting.create(tx, context, who, new, what=what, zone=ctx.zone))
+        return made(tx, ctx, name, requesting.create(tx, context, who, new, what=what))
 
-    return await ctx.scheduler.transact(work)
+    return await ctx.scheduler.transact(work, rights=ctx.rights)
 
 
 async def remind_me(ctx: ToolContext, given: Given) -> Answer:
@@ -69,9 +68,9 @@ async def remind_me(ctx: ToolContext, given: Given) -> Answer:
         schedule = name.removeprefix(f"{agent}.")
         payload = {"agent": agent, "schedule": schedule, "does": "event", "prompt": said}
         new = NewJob(name, trigger, kind=AGENT, payload=payload, owner=agent, error_span=ERROR_SPAN)
-        return made(tx, ctx, name, requesting.create(tx, context, who, new, what=f"reminder: {said}", zone=ctx.zone))
+        return made(tx, ctx, name, requesting.create(tx, context, who, new, what=f"reminder: {said}"))
 
-    return await ctx.scheduler.transact(work)
+    return await ctx.scheduler.transact(work, rights=ctx.rights)
 
 
 def made(tx: Transaction, ctx: ToolContext, name: str, approval: str | None) -> Answer:
@@ -138,7 +137,7 @@ def _as_operator(tx: Transaction, context: Context, ctx: ToolContext, given: Giv
         rights = rights._replace(admin_kinds=True)  # operators schedule prompts for agents, but define none
     else:
         raise InvalidJob("An agent is given a prompt, not a command or a url.")
-    authorized.create_job(tx, context, draft(new, MCP, context.declared), WriteTerms(rights, ctx.zone))
+    authorized.create_job(tx, context._replace(rights=rights), draft(new, MCP, context.declared))
     return made(tx, ctx, name, None)
 
 

@@ -13,6 +13,7 @@ from wakeful.surfaces.mcp.tool import McpTool
 from wakeful.surfaces.mcp.tools.looking import NAME
 
 if TYPE_CHECKING:
+    from wakeful.kernel.context import Context
     from wakeful.kernel.model.run import Run
     from wakeful.store.interface import Transaction
     from wakeful.surfaces.mcp.tool_context import Answer, Given, ToolContext
@@ -23,12 +24,15 @@ STEP_S = 2.0
 
 async def run_now(ctx: ToolContext, given: Given) -> Answer:
     ctx.needs_editor()
-    server = ctx.scheduler.server_side
-    name = await ctx.scheduler.read(lambda tx: requesting.find_own(tx, ctx.rights, given["name"])[0].name)
-    if not ctx.is_limited:
-        return run_shape(await server.run_job(name, None, ctx.rights))
-    number = await ctx.scheduler.transact(lambda tx, context: requesting.start(tx, context, ctx.requester(tx), name))
-    return run_shape(await server.get_run(ids.run_text(number), ctx.rights))
+
+    def work(tx: Transaction, context: Context) -> str:
+        name = requesting.find_own(tx, ctx.rights, given["name"])[0].name
+        if not ctx.is_limited:
+            return authorized.run_job(tx, context, name).id
+        return ids.run_text(requesting.start(tx, context, ctx.requester(tx), name))
+
+    run_id = await ctx.scheduler.transact(work, rights=ctx.rights)
+    return run_shape(await ctx.scheduler.server_side.get_run(run_id, ctx.rights))
 
 
 async def cancel_run(ctx: ToolContext, given: Given) -> Answer:
@@ -42,7 +46,10 @@ async def cancel_run(ctx: ToolContext, given: Given) -> Answer:
 
     await ctx.scheduler.read(check)
     await ctx.shows(runs=[number])
-    return run_shape(await ctx.scheduler.server_side.cancel_run(given["run"], ctx.rights))
+    cancelled = await ctx.scheduler.transact(
+        lambda tx, context: authorized.cancel_run(tx, context, given["run"]), rights=ctx.rights, cancels=True
+    )
+    return run_shape(cancelled)
 
 
 async def get_run(ctx: ToolContext, given: Given) -> Answer:
