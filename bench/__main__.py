@@ -21,6 +21,7 @@ from bench.measures import (
     http,
     lateness,
     ledger,
+    live,
     million,
     mixed,
     pages,
@@ -48,14 +49,15 @@ MEASURES: dict[str, Callable[[Plan], list[Table]]] = {
     "steps": steps.measure,
     "ledger": ledger.measure,
     "pages": pages.measure,
+    "live": live.measure,
     "million": million.measure,
     "scale": scale.measure,
     "soak": soak.measure,
     "mixed": mixed.measure,
 }
-ON_REQUEST = {"soak", "mixed", "scale"}  # half an hour of waiting; arithmetic that is the same on every machine
+ON_REQUEST = {"soak", "mixed", "scale", "live"}  # half an hour of waiting; arithmetic that is the same on every machine
 # No peer is measured beside these.
-ALONE = {"raw", "http", "delivery", "ledger", "pages", "million", "scale", "soak", "mixed"}
+ALONE = {"raw", "http", "delivery", "ledger", "pages", "live", "million", "scale", "soak", "mixed"}
 NOT_QUICK = {"workflows", "steps", "ledger"}  # they fill two stores, or start one after the other
 
 

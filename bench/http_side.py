@@ -25,6 +25,11 @@ def scheduler() -> Scheduler:
     async def run_mark(run: Run) -> None:
         mark(*run.payload)
 
+    @made.on_job_due("tick")
+    async def tick(run: Run) -> None:
+        assert run.slot is not None
+        mark(run.payload, run.slot.timestamp())
+
     return made
 
 

@@ -7,9 +7,11 @@ import pytest
 from tests.store.samples import NOW, job
 from wakeful.errors import InvalidSetting, TokenExists, TokenNotFound
 from wakeful.kernel.actions import tokens
+from wakeful.kernel.actions.recording import Origin
 from wakeful.store.records import KeptAnswer, TokenRow
 
 FOX = TokenRow("hash-1", "fox", "viewer", NOW, None, None)
+BY_ADMIN = Origin("cli:root", "cli", 7)
 ANSWER = KeptAnswer("fox", "key-1", "make a job", "hash", None, NOW)
 
 
@@ -47,7 +49,7 @@ def test_a_secret_opens_until_it_is_revoked(store):
         tokens.hash_of(secret),
     ]
     assert store.read(lambda tx: [tokens.find(tx, text) for text in wrong]) == [None] * len(wrong)
-    store.write(lambda tx: tokens.revoke(tx, "fox"))
+    store.write(lambda tx: tokens.revoke(tx, "fox", BY_ADMIN))
     assert store.read(lambda tx: tokens.find(tx, secret)) is None
 
 
@@ -61,13 +63,13 @@ def test_what_cannot_be_a_token_is_refused(store):
         with pytest.raises(error):
             store.write(lambda tx, name=name, role=role: tokens.create(tx, name, role, "wk_2"))
     with pytest.raises(TokenNotFound):
-        store.write(lambda tx: tokens.revoke(tx, "nobody"))
+        store.write(lambda tx: tokens.revoke(tx, "nobody", BY_ADMIN))
 
 
 def test_the_first_token_is_made_once_in_a_stores_life(store):
     assert store.write(lambda tx: tokens.create_first(tx, "admin", "wk_1")) is True
     assert store.write(lambda tx: tokens.create_first(tx, "admin", "wk_2")) is False
-    store.write(lambda tx: tokens.revoke(tx, "admin"))
+    store.write(lambda tx: tokens.revoke(tx, "admin", BY_ADMIN))
     assert store.write(lambda tx: tokens.create_first(tx, "admin", "wk_3")) is False
 
 
@@ -107,7 +109,7 @@ def test_a_name_that_is_used_again_inherits_nothing(store):
     with pytest.raises(TokenExists):
         store.write(lambda tx: tokens.create(tx, "fox", "agent", "wk_2"))
     assert store.read(lambda tx: tx.jobs.by_id(1))[0].owner == "fox", "and nothing is changed by what is refused"
-    store.write(lambda tx: tokens.revoke(tx, "fox"))
+    store.write(lambda tx: tokens.revoke(tx, "fox", BY_ADMIN))
     store.write(lambda tx: tokens.create(tx, "fox", "viewer", "wk_3"))
     assert store.read(lambda tx: tx.jobs.by_id(1))[0].owner is None
     assert store.read(lambda tx: tx.access.answer("fox", "key-1")) is None

@@ -93,6 +93,24 @@ def test_new_runs_push_no_rows_and_wait_for_who_has_scrolled_into_the_list(brows
 
 
 @in_browser
+def test_what_runs_say_changes_no_width_and_no_height_of_the_rows(browsing):
+    add(browsing, "terse")
+    add(browsing, "talks", command=["sh", "-c", "echo many words that fill more than a line; sleep 0; exit 3"], retry=0)
+    places = "[...document.querySelectorAll('#runs th, #runs tbody tr')].map((one) => one.getBoundingClientRect())"
+    sizes = f"() => {places}.map((one) => [Math.round(one.x), Math.round(one.width), Math.round(one.height)])"
+    with api(browsing) as client:
+        client.post("/api/jobs/terse/run", json={})
+        page = browsing.tab("/runs?job=terse")
+        page.locator("tbody tr", has_text="success").wait_for()
+        headings, row = page.evaluate(sizes)[:8], page.evaluate(sizes)[8][2]
+        client.post("/api/jobs/talks/run", json={})
+        page.goto(browsing.server.url + "/runs?job=talks")
+        page.locator("tbody tr", has_text="error").wait_for()
+    assert page.evaluate(sizes)[:8] == headings
+    assert page.evaluate(sizes)[8][2] == row
+
+
+@in_browser
 def test_a_row_that_was_answered_goes_although_it_is_pointed_at(browsing):
     for name in ("asks-1", "asks-2"):
         add(browsing, name, approval=True)

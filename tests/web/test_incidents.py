@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import pytest
 
 from wakeful.domains import domains
 from wakeful.kernel.views.records import Alert
 from wakeful.kernel.views.slots import WHY
-from wakeful.surfaces.web.incidents import place_of
-from wakeful.surfaces.web.rendering import because
+from wakeful.surfaces.web.incidents import place_of, subject_of
+from wakeful.surfaces.web.rendering import because, quoted, render
 
 pytestmark = pytest.mark.promise("X28")
 NOW = datetime(2026, 11, 19, tzinfo=UTC)
@@ -36,6 +37,24 @@ def alert(kind: str, about: str, job: str | None = None) -> Alert:
 )
 def test_an_incident_leads_to_the_page_that_says_why(kind, about, job, place):
     assert place_of(alert(kind, about, job)) == place
+
+
+def test_an_incident_is_named_by_what_it_is_about():
+    assert subject_of(alert("failing", "1", "a/b")) == "a/b"
+    assert subject_of(alert("budget", "agent:triage")) == "triage"
+    assert subject_of(alert("delivery_failed", "phone")) == "phone"
+
+
+def test_what_needs_a_person_beyond_the_first_four_is_named():
+    found = {"here": "", "questions": [], "may_act": False, "answered": 0, "last_answer": None, "again": {}, "more": 3}
+    about = [(alert("failing", "1", "a"), "/jobs/a")] * 4
+    times = SimpleNamespace(clock=lambda _: "12:00")
+    also = [("nightly", "disabled", "/jobs/nightly"), ("<b>", "delivery_failed", None)]
+    text = str(render("now/needs.html", **found, alerts=about, also=also, times=times, quoted=quoted))
+    assert '<a href="/jobs/nightly">' in text
+    assert "<bdi>nightly</bdi>: disabled" in text
+    assert '<a href="/alerts">' in text
+    assert "<bdi>&lt;b&gt;</bdi>: delivery failed" in text
 
 
 def test_why_a_slot_waits_or_was_passed_over_is_said_in_words():

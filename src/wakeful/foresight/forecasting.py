@@ -186,7 +186,9 @@ def _when_it_runs(
         if (placed.name in owned and placed.id in spenders.owners) or spenders.leads_to.get(placed.name) in owned
         if placed.state.enabled and not placed.state.paused
     )
-    timed = [(trigger, number) for text, number in texts.items() if isinstance(trigger := _trigger(text), TimedTrigger)]
+    found = [(_trigger(text), number) for text, number in texts.items()]
+    # What counts from the end of a run has no times of its own.
+    timed = [(it, number) for it, number in found if isinstance(it, TimedTrigger) and not isinstance(it, Interval)]
     day = bisect_right(bounds, one.reached_at) - 1
     begin, end = bounds[day], bounds[day + 1]
 

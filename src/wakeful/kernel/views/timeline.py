@@ -48,6 +48,8 @@ class Row(NamedTuple):
     """When it starts next, up to the end of the window; at most so many."""
     more_ahead: bool
     """Whether there are further ones in the window."""
+    rank: int = 0
+    """How many of the other rows matter more."""
 
 
 class Band(NamedTuple):
@@ -89,8 +91,8 @@ def timeline(tx: Transaction, before: int, after: int, hidden: Sequence[str] = (
         job_views(tx, [(jobs[number], states[number]) for number in there]),
         key=lambda job: _weight(job, by_job[views[job.id]]),
     )[:most]
-    shown.sort(key=lambda job: (not _needs_a_look(job, by_job[views[job.id]]), job.name))
-    rows = [_row(job, by_job[views[job.id]], until) for job in shown]
+    rows = [_row(job, by_job[views[job.id]], until, rank) for rank, job in enumerate(shown)]
+    rows.sort(key=lambda row: (_urgency(row.job, by_job[views[row.job.id]]), row.job.name))
     total = sum(tx.jobs.counts(hidden).values())
     return Timeline(
         since, tx.now, until, rows, max(0, total - len(rows)), sorted([*_bands(tx, since), *slept(tx, since)])
@@ -107,19 +109,22 @@ def _rough_weight(state: JobState, runs: Sequence[RunRow]) -> tuple[int, int]:
 def _weight(job: Job, runs: Sequence[RunRow]) -> tuple[int, float, str]:
     """Which jobs have a row: what runs and what waits first, then trouble, then what is due soon."""
     open_run = any(run.finished_at is None for run in runs)
-    trouble = _needs_a_look(job, runs)
     next_at = job.next_run_at.timestamp() if job.next_run_at is not None else float("inf")
-    return 0 if job.status == "waiting" else 1 if open_run else 2 if trouble else 3, next_at, job.name
+    return 0 if job.status == "waiting" else 1 if open_run else 2 + _urgency(job, runs), next_at, job.name
 
 
-def _needs_a_look(job: Job, runs: Sequence[RunRow]) -> bool:
-    """Whether the job is among the first rows, which are else in the order of names: rows do not move as jobs run."""
-    if job.status in ("waiting", "disabled") or job.consecutive_errors > 0:
-        return True
-    return any(run.outcome in _BAD for run in runs)
+def _urgency(job: Job, runs: Sequence[RunRow]) -> int:
+    """0: it waits for a person, is off or failed last; 1: it failed not long ago; 2: neither.
+
+    Rows of one urgency are in the order of names: they do not move as jobs run.
+    """
+    waits = any(run.status == "waiting" for run in runs)
+    if waits or job.status in ("waiting", "disabled") or job.consecutive_errors > 0:
+        return 0
+    return 1 if any(run.outcome in _BAD for run in runs) else 2
 
 
-def _row(job: Job, runs: Sequence[RunRow], until: int) -> Row:
+def _row(job: Job, runs: Sequence[RunRow], until: int, rank: int) -> Row:
     marks = [
         Mark(
             run.started_at or run.due_at,
@@ -130,7 +135,7 @@ def _row(job: Job, runs: Sequence[RunRow], until: int) -> Row:
         for run in runs
     ]
     ahead = list(islice(takewhile(lambda at: at <= until, job.starts()), MOST_AHEAD + 1))
-    return Row(job, marks, ahead[:MOST_AHEAD], len(ahead) > MOST_AHEAD)
+    return Row(job, marks, ahead[:MOST_AHEAD], len(ahead) > MOST_AHEAD, rank)
 
 
 def slept(tx: Transaction, since: int) -> list[Band]:

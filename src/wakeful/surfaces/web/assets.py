@@ -16,10 +16,12 @@ from wakeful.routing.problems import ApiError
 
 FOLDER = Path(__file__).parent / "static"
 TYPES = {"css": "text/css; charset=utf-8", "js": "text/javascript; charset=utf-8", "svg": "image/svg+xml"}
-BASE = "dashboard.js"  # the script of every page, which others import from
+#: What scripts import from, by the word they have for it: that of every page, and what it loads when it is wanted.
+SHARED = {'"DASHBOARD"': "dashboard.js", '"MORE"': "more.js"}
 FOREVER = "public, max-age=31536000, immutable"
 
 _COMMENT = re.compile(r" */\*.*?\*/")
+_SPACED = re.compile(r"\s*([{};>]|[:,](?=\s))\s*")  # around what parts rules, and behind what parts their words
 _BLOCK = re.compile(r"^\s*/\*.*?\*/[ ]*\n", re.DOTALL | re.MULTILINE)
 
 router = APIRouter()
@@ -59,12 +61,13 @@ def address(name: str) -> str:
 
 
 def content_of(path: Path) -> bytes:
-    """A file as it is served; a script names the one that it is built on by its address."""
+    """A file as it is served; a script names those that it is built on by their addresses."""
     text = squeezed(path.read_text(encoding="utf-8"))
     if path.suffix == ".css":
-        text = _COMMENT.sub("", text).replace(" { ", "{").replace("; }", "}").replace(" }", "}").replace("; ", ";")
-        text = text.replace(": ", ":").replace(", ", ",")
-    return (text.replace('"DASHBOARD"', f'"./{address(BASE)}"') if path.name != BASE else text).encode()
+        text = _SPACED.sub(r"\1", _COMMENT.sub("", text)).replace(";}", "}")
+    for word, name in SHARED.items():
+        text = text.replace(word, f'"./{address(name)}"') if word in text else text
+    return text.encode()
 
 
 @router.get("/static/{name}", include_in_schema=False)

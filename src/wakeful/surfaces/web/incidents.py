@@ -63,6 +63,11 @@ def place_of(alert: Alert) -> str | None:
     return f"/jobs/{part(alert.job)}" if alert.job is not None else None
 
 
+def subject_of(alert: Alert) -> str:
+    """What it is about, by name: the job, or else the agent, workflow, connector or node."""
+    return alert.job if alert.job is not None else alert.key.partition(":")[2].removeprefix(OF_AGENT)
+
+
 def question_of(alert: Alert) -> str | None:
     """The run that waits for the answer of a person; None for an incident of another kind, or one that is over."""
     number = alert.key.partition(":")[2]

@@ -25,8 +25,8 @@ from wakeful.store.records import RunDetails
 from wakeful.store.runs import RunFilter
 from wakeful.surfaces.web.deliveries import look_of as look_of_delivery
 from wakeful.surfaces.web.drawings.bars import meter
-from wakeful.surfaces.web.drawings.timeline import draw_back, draw_head, draw_row
-from wakeful.surfaces.web.incidents import ASKS, place_of
+from wakeful.surfaces.web.drawings.timeline import draw_back, draw_head, draw_rows, rows_with_room
+from wakeful.surfaces.web.incidents import ASKS, place_of, subject_of
 from wakeful.surfaces.web.marks import look_of_job
 from wakeful.surfaces.web.pages import PageRequest, Region, WebPage
 from wakeful.surfaces.web.remembering import Remembered
@@ -36,7 +36,7 @@ from wakeful.triggers import to_ms
 LEDGERS: Remembered[tuple[Tally, list[Band]]] = Remembered()
 TIMELINES: Remembered[Timeline] = Remembered()
 FIGURES: Remembered[tuple[Figures, int]] = Remembered()
-NEEDS_SHOWN = 4
+NEEDS_SHOWN, NEEDS_NAMED = 4, 4  # in full, and by name alone
 NEXT_SHOWN = 5
 RUNNING_SHOWN = 8
 SAID_SHOWN = 4
@@ -76,7 +76,7 @@ async def needs(asked: PageRequest) -> dict[str, Any]:
     def work(tx: Transaction) -> tuple[list[Run], list[Alert], int, list[int], dict[str, Again]]:
         asking = tx.runs.matching(RunFilter(status="waiting", phase=APPROVAL, limit=NEEDS_SHOWN))
         number = len(asking) if len(asking) < NEEDS_SHOWN else tx.runs.open_counts().get(APPROVAL, 0)
-        alerts = tx.alerts.awaited(ASKS, NEEDS_SHOWN)
+        alerts = tx.alerts.awaited(ASKS, NEEDS_SHOWN + NEEDS_NAMED)
         done = [one.at for one in tx.actions.before(None, ACTIONS_READ) if one.what in ANSWERS and not one.undone]
         views = alert_views(tx, alerts)
         return (
@@ -84,7 +84,7 @@ async def needs(asked: PageRequest) -> dict[str, Any]:
             views,
             number + tx.alerts.count_awaited(ASKS)[0],
             done,
-            {one.id: way for one in views if (way := again(tx, one))},
+            {one.id: way for one in views[:NEEDS_SHOWN] if (way := again(tx, one))},
         )
 
     questions, alerts, number, answered, ways = await asked.scheduler.read(work)
@@ -92,6 +92,7 @@ async def needs(asked: PageRequest) -> dict[str, Any]:
     return {
         "questions": [one for one in found[:NEEDS_SHOWN] if isinstance(one, Run)],
         "alerts": [(one, place_of(one)) for one in found[:NEEDS_SHOWN] if isinstance(one, Alert)],
+        "also": [(subject_of(one), one.kind, place_of(one)) for one in found[NEEDS_SHOWN:] if isinstance(one, Alert)],
         "more": max(0, number - NEEDS_SHOWN),
         "again": ways,
         "answered": sum(at >= midnight for at in answered),
@@ -154,11 +155,13 @@ async def line(asked: PageRequest) -> dict[str, Any]:
     found = await TIMELINES.ask(asked.scheduler, str(reach), find)
     ticks = ticks_of(found, hours, asked.times)
     clock = asked.times.plain
+    drawn = list(zip(found.rows, draw_rows(found.rows, found, clock), strict=True))
+    shown = drawn if as_table else rows_with_room(drawn)
     return {
-        "line": found,
+        "line": found._replace(others=found.others + len(drawn) - len(shown)),
         "back": draw_back(found, ticks),
         "head": draw_head(found, ticks, clock),
-        "rows": [(row, draw_row(row, found, clock), look_of_job(row.job), say(row, found)) for row in found.rows],
+        "rows": [(row, drawing, look_of_job(row.job), say(row, found)) for row, drawing in shown],
         "span": name if name in SPANS else "12h",
         "as_table": as_table,
     }
@@ -173,7 +176,7 @@ def is_silent(details: RunDetails | None) -> bool:
 def say(row: Row, found: Timeline) -> tuple[str, str]:
     """What stands at the end of a row, and in which tone."""
     job, last = row.job, row.marks[-1] if row.marks else None
-    if job.status == "waiting" and last is not None:
+    if last is not None and "waiting" in (job.status, last.what):
         return f"waits {span(found.now - last.at)}", "wait"
     if job.status == "disabled":
         return "off", "bad"

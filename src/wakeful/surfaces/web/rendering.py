@@ -10,6 +10,7 @@ from urllib.parse import quote
 from zoneinfo import ZoneInfo
 
 import jinja2
+from jinja2.ext import Extension
 from markupsafe import Markup, escape
 
 from wakeful.counting import counted
@@ -39,6 +40,13 @@ _CONTROL = re.compile(
 _UNITS = ((86_400, "d"), (3_600, "h"), (60, "min"), (1, "s"))
 
 
+class Unindented(Extension):
+    """Templates without their indentation, which is for those who read them."""
+
+    def preprocess(self, source: str, name: str | None, filename: str | None = None) -> str:  # noqa: ARG002
+        return re.sub(r"\n +(?=[<{])", "\n", source)
+
+
 @lru_cache(maxsize=1)
 def environment() -> jinja2.Environment:
     """Made once; a name that a template misspells is an error."""
@@ -49,6 +57,7 @@ def environment() -> jinja2.Environment:
         auto_reload=False,
         trim_blocks=True,
         lstrip_blocks=True,
+        extensions=[Unindented],
     )
     found.filters |= {
         "visible": visible,
@@ -127,7 +136,8 @@ def part(name: str) -> str:
 def icon(shape: str, tone: str = "", label: str | None = None) -> Markup:
     """One of the shapes that stand for states and outcomes."""
     about = Markup('role="img" aria-label="{}"').format(label) if label is not None else Markup('aria-hidden="true"')
-    return Markup('<svg class="i {}" {}><use href="#{}"/></svg>').format(tone, about, shape)
+    tones = f"i {tone}" if tone else "i"
+    return Markup('<svg class="{}" {}><use href="#{}"/></svg>').format(tones, about, shape)
 
 
 def _time(about: str, text: str) -> Markup:

@@ -13,7 +13,7 @@ from wakeful.foresight.question import SimulationRequest, faults_of, read_assume
 from wakeful.foresight.recording import SimulatedRun
 from wakeful.foresight.simulating import Simulation
 from wakeful.kernel.views.timeline import Band, Mark, Row, Timeline, timeline
-from wakeful.surfaces.web.drawings.timeline import draw_back, draw_head, draw_row
+from wakeful.surfaces.web.drawings.timeline import draw_back, draw_head, draw_rows
 from wakeful.surfaces.web.marks import look_of_job
 from wakeful.surfaces.web.now import ticks_of
 from wakeful.surfaces.web.pages import PageRequest, Region, WebPage
@@ -125,7 +125,10 @@ async def simulation(asked: PageRequest) -> dict[str, Any]:
         "line": line,
         "back": draw_back(line, ticks),
         "head": draw_head(line, ticks, clock),
-        "rows": [(row, draw_row(row, line, clock), look_of_job(row.job), said.get(row.job.name)) for row in line.rows],
+        "rows": [
+            (row, drawn, look_of_job(row.job), said.get(row.job.name))
+            for row, drawn in zip(line.rows, draw_rows(line.rows, line, clock), strict=True)
+        ],
     }
 
 

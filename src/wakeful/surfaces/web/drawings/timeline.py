@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -24,7 +24,16 @@ MERGED = 0.4  # bars that are closer than this, in percent, are one
 DENSE = 0.75  # coming starts that are closer than this on average are a dotted line
 TICK = 0.16  # the width of a coming start
 NEAR = 0.8  # shapes of one outcome that are closer than this would hide one another: they are one
-MOST_SHAPES = 40  # the newest ones; earlier ones are bars of their tone
+MOST_SHAPES = 40  # of a row, the newest ones; earlier ones are bars of their tone
+ALL_SHAPES = 60  # of all rows together, though one of each
+MOST_BARS = 150  # bars of all rows together that are drawn one by one
+FEW = 4  # bars of a row that are drawn one by one where there are more
+EDGE = 0.22  # about how much the edge of a bar adds to its width, in percent
+OFF = 0.04  # how far from its place a bar of an even strip may be, in percent
+ROOM = 15_000  # characters for all rows: with it a busy page stays within 32 KB
+FRAME = 255  # characters of a row around its drawing
+LEAST_ROWS, STEP_ROWS = 8, 4  # fewer rows are left out by so many at a time, so that they do not come and go
+PATTERN, DASH = 120, 7  # about how many characters a line takes, and each of its dashes where they are uneven
 LINE = 14
 
 Clock = Callable[[int], str]
@@ -49,17 +58,63 @@ class Bar(NamedTuple):
     tone: str
     runs: int
     first: int
+    last: int
+    run: str
+
+    @property
+    def width(self) -> float:
+        return round(max(0.17, self.right - self.left), 2)
+
+
+class Drawing(NamedTuple):
+    """What is drawn of one row: runs with a shape of their own, and all others as bars."""
+
+    row: Row
+    shapes: list[tuple[Mark, int]]
+    bars: list[Bar]
 
 
 def draw_row(row: Row, line: Timeline, clock: Clock) -> Markup:
     """The runs and the coming starts of one job."""
+    return draw_rows([row], line, clock)[0]
+
+
+def draw_rows(rows: Sequence[Row], line: Timeline, clock: Clock) -> list[Markup]:
+    """Each of them. What a page of many runs has to say of each is said of all that make up one strip."""
     scale = Scale(line.since, line.until)
+    failing = sum(any(mark.what in SHAPES for mark in row.marks) for row in rows)
+    most = max(1, ALL_SHAPES // max(1, failing))
+    drawings = [_drawing(row, most, scale, line.now) for row in rows]
+    many = len(rows) > 1 and sum(len(one.bars) for one in drawings) > MOST_BARS
+    return [_drawn(one, line, scale, clock, FEW if many else None) for one in drawings]
+
+
+def rows_with_room(rows: Sequence[tuple[Row, Markup]]) -> list[tuple[Row, Markup]]:
+    """As many of them as a page has room for: where much is drawn, those that matter less are left to the list."""
+    most = len(rows)
+    by_rank = sorted((row.rank, len(drawn) + FRAME + 2 * len(row.job.name)) for row, drawn in rows)
+    while most > LEAST_ROWS and sum(size for _, size in by_rank[:most]) > ROOM:
+        most -= STEP_ROWS
+    return [(row, drawn) for row, drawn in rows if row.rank < by_rank[most - 1][0] + 1] if most else []
+
+
+def _drawing(row: Row, most: int, scale: Scale, now: int) -> Drawing:
     shaped = [mark for mark in row.marks if mark.what in SHAPES][-MOST_SHAPES:]
-    apart = set(shaped)
-    parts = [f'<svg role="group" aria-label="{escape(describe_row(row, line, clock))}"><use href="#back"/>']
-    parts += _bars([mark for mark in row.marks if mark not in apart], scale, line.now, clock)
-    parts += _shapes(shaped, scale, line.now, clock)
-    parts += _ahead(row, scale)
+    near = list(_near(shaped, scale))[-most:]
+    kept = sum(runs for _, runs in near)
+    apart = set(shaped[-kept:] if kept else [])
+    return Drawing(row, near, _merged([mark for mark in row.marks if mark not in apart], scale, now))
+
+
+def _drawn(one: Drawing, line: Timeline, scale: Scale, clock: Clock, few: int | None) -> Markup:
+    label = escape(describe_row(one.row, line, clock))
+    if few is None:
+        parts = [f'<svg role="group" aria-label="{label}"><use href="#back"/>', *_bars(one.bars, clock)]
+    else:
+        strips = _strips(one, scale, clock) if len(one.bars) > few else _bars(one.bars, clock)
+        parts = [f'<svg role="group"><title>{label}</title><use href="#back"/>', *strips]
+    parts += _shapes(one.shapes, scale, line.now, clock)
+    parts += _ahead(one.row, scale)
     return Markup("".join(parts) + "</svg>")  # noqa: S704 - numbers, our own words, and a label that is escaped
 
 
@@ -115,14 +170,71 @@ def describe_row(row: Row, line: Timeline, clock: Clock) -> str:
     return f"{row.job.name}: {', '.join(parts)}"
 
 
-def _bars(marks: Sequence[Mark], scale: Scale, now: int, clock: Clock) -> Iterator[str]:
-    for bar in _merged(marks, scale, now):
+def _bars(bars: Iterable[Bar], clock: Clock) -> Iterator[str]:
+    for bar in bars:
         title = clock(bar.first) if bar.runs == 1 else f"{counted(bar.runs, 'run')} from {clock(bar.first)}"
         if bar.tone == "quiet" and bar.runs == 1:
             yield f'<circle class="b quiet" cx="{bar.left}%" cy="{LINE}" r="2.2"><title>{title}</title></circle>'
+            continue
+        drawn = f'<rect class="b {bar.tone}" x="{bar.left}%" width="{bar.width}%"><title>{title}</title></rect>'
+        label = f"running since {clock(bar.first)}"
+        is_link = bar.tone == "run" and bar.run
+        yield f'<a href="/runs/{bar.run}" aria-label="{label}">{drawn}</a>' if is_link else drawn
+
+
+def _strips(one: Drawing, scale: Scale, clock: Clock) -> Iterator[str]:
+    """Bars of one look as the dashes of a line: a few numbers instead of an element for each."""
+    hidden = [scale.at(mark.at) for mark, _ in one.shapes]
+    for tone in ("ok", "bad", "crash", "wait", "quiet"):
+        found = [bar for bar in one.bars if bar.tone == tone and (tone != "quiet" or bar.runs == 1)]
+        parts = _even(found, hidden)
+        if len(parts) * PATTERN < PATTERN + len(found) * DASH:
+            yield from ("".join(_bars(part, clock)) if steps < 1 else _strip(part, steps) for part, steps in parts)
         else:
-            place = f'x="{bar.left}%" y="8" width="{round(max(0.17, bar.right - bar.left), 2)}%" height="12"'
-            yield f'<rect class="b {bar.tone}" {place}><title>{title}</title></rect>'
+            yield _strip(found)
+    yield from _bars((bar for bar in one.bars if bar.tone == "run" or (bar.tone == "quiet" and bar.runs > 1)), clock)
+
+
+def _even(bars: Sequence[Bar], hidden: Sequence[float]) -> list[tuple[list[Bar], int]]:
+    """Parts in which all bars are of one width and equally far apart, and of how many steps each is.
+
+    A step at which a shape would cover a bar needs none.
+    """
+    parts: list[tuple[list[Bar], int]] = []
+    for bar in bars:
+        part, steps = parts[-1] if parts else ([], 0)
+        if part and abs(bar.width - part[0].width) <= OFF:
+            step = (part[-1].left - part[0].left) / steps if steps else bar.left - part[0].left
+            more = round((bar.left - part[-1].left) / step) if step > 0 else 1
+            is_there = abs(part[0].left + step * (steps + more) - bar.left) <= OFF
+            covered = (part[-1].left + step * turn for turn in range(1, more))
+            if is_there and all(any(abs(place - one) < NEAR / 2 for one in hidden) for place in covered):
+                part.append(bar)
+                parts[-1] = part, steps + more
+                continue
+        parts.append(([bar], 0))
+    return parts
+
+
+def _strip(bars: Sequence[Bar], steps: int = 0) -> str:
+    """One line, of so many even steps if there are any."""
+    tone, first, last = bars[0].tone, bars[0], bars[-1]
+    edge, begin = (0.0, first.left) if tone == "quiet" else (EDGE, first.left - EDGE / 2)
+    wide = [0.0 if tone == "quiet" else bar.width + edge for bar in bars]
+    end = begin + last.left - first.left + wide[-1]
+    if steps:
+        dash = round(wide[0] * 100)
+        pattern = f"{dash} {round((last.left - first.left) * 100 / steps - dash, 2):g}"
+    else:
+        gaps = [
+            round((right.left - left.left - dash) * 100)
+            for (left, right), dash in zip(pairwise(bars), wide, strict=False)
+        ]
+        pattern = " ".join(f"{round(dash * 100)} {gap}" for dash, gap in zip(wide, [*gaps, 0], strict=True))
+    length = max(1, round((end - begin) * 100))
+    about = f'x1="{begin:.4g}%" x2="{end:.4g}%" pathLength="{length}" stroke-dasharray="{pattern}"'
+    # Rings are dots, and smaller ones on them.
+    return f'<line class="s {tone}" {about}/>' + (f'<line class="s hole" {about}/>' if tone == "quiet" else "")
 
 
 def _merged(marks: Sequence[Mark], scale: Scale, now: int) -> list[Bar]:
@@ -133,9 +245,9 @@ def _merged(marks: Sequence[Mark], scale: Scale, now: int) -> list[Bar]:
         last = found[-1] if found else None
         together = last is not None and last.tone == tone and (last.first <= now) == (mark.at <= now)
         if last is not None and together and left - last.right < MERGED:
-            found[-1] = last._replace(right=max(last.right, right), runs=last.runs + 1)
+            found[-1] = last._replace(right=max(last.right, right), runs=last.runs + 1, last=mark.at, run=mark.run)
         else:
-            found.append(Bar(left, right, tone, 1, mark.at))
+            found.append(Bar(left, right, tone, 1, mark.at, mark.at, mark.run))
     return found
 
 
@@ -145,15 +257,15 @@ def _tone(mark: Mark) -> str:
     return "run" if mark.until is None or mark.what == "active" else "quiet" if mark.what in QUIET else "ok"
 
 
-def _shapes(marks: Sequence[Mark], scale: Scale, now: int, clock: Clock) -> Iterator[str]:
-    for mark, runs in _near(marks, scale):
+def _shapes(shapes: Iterable[tuple[Mark, int]], scale: Scale, now: int, clock: Clock) -> Iterator[str]:
+    for mark, runs in shapes:
         shape, tone = SHAPES[mark.what]
         label = f"{clock(mark.at)} {mark.what}" + (f", the last of {runs}" if runs > 1 else "")
         left = scale.at(mark.at)
         if mark.what == "waiting":
-            yield f'<rect class="b wait" x="{left}%" y="9" width="{round(scale.at(now) - left, 2)}%" height="10"/>'
-        about = f'class="i {tone}" x="{left}%" y="6" width="16" height="16"'
-        drawn = f'<svg {about}><title>{label}</title><use href="#{shape}" x="-8"/></svg>'
+            yield f'<rect class="b wait" x="{left}%" width="{round(scale.at(now) - left, 2)}%"/>'
+        about = f'class="i {tone}" x="{left}%" width="16" height="16"'
+        drawn = f'<svg {about}><title>{label}</title><use href="#{shape}"/></svg>'
         # What was simulated is no run that could be looked at.
         yield f'<a href="/runs/{mark.run}" aria-label="{label}">{drawn}</a>' if mark.run else drawn
 
@@ -180,14 +292,14 @@ def _ahead(row: Row, scale: Scale) -> Iterator[str]:
     first, last = places[0], places[-1]
     is_dense = len(places) > 2 and (last - first) / (len(places) - 1) < DENSE
     if row.more_ahead or is_dense:
-        yield f'<line class="f dots" x1="{first}%" x2="100%" y1="{LINE}" y2="{LINE}"/>'
+        yield f'<line class="f dots" x1="{first:g}%" x2="100%"/>'
         return
     if len(places) == 1:
-        yield f'<line class="f" x1="{first}%" x2="{first}%" y1="9" y2="19"/>'
+        yield f'<line class="f" x1="{first:g}%" x2="{first:g}%" y1="9" y2="19"/>'
         return
     begin, end = round(first - TICK / 2, 2), round(last + TICK / 2, 2)
     about = f'pathLength="{round((end - begin) * 100)}" stroke-dasharray="{_dashes(places)}"'
-    yield f'<line class="f each" x1="{begin}%" x2="{end}%" y1="{LINE}" y2="{LINE}" {about}/>'
+    yield f'<line class="f each" x1="{begin:g}%" x2="{end:g}%" {about}/>'
 
 
 def _dashes(places: Sequence[float]) -> str:

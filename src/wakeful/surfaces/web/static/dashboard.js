@@ -238,16 +238,7 @@ tick();
 
 // -- actions --
 
-const UNREACHED = "The server did not answer. Nothing is known to have changed.";
-export async function call(method, path, body, headers = {}) {
-  try {
-    const given = body === undefined ? {} : { body: JSON.stringify(body) };
-    const answer = await fetch(path, { method, headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers }, ...given });
-    const said = await answer.json().catch(() => ({}));
-    return { ok: answer.ok, said, error: said.error || `The server answered ${answer.status}.`, action: answer.headers.get("Wakeful-Action") };
-  } catch { return { ok: false, said: {}, error: UNREACHED }; }
-}
-
+export const UNREACHED = "The server did not answer. Nothing is known to have changed.";
 const bar = $("#undo");
 export const KEPT = "wakeful-undo";
 let hiding = null;
@@ -263,12 +254,10 @@ export function tell(text, action) {
 }
 const told = sessionStorage.getItem("wakeful-told");
 if (told) { sessionStorage.removeItem("wakeful-told"); tell(...JSON.parse(told)); }
-export const tellThere = (place, ...said) => { sessionStorage.setItem("wakeful-told", JSON.stringify(said)); location.assign(place); };
 
 // What buttons and keys do, dialogs and the results of find are loaded when they are first wanted.
 const more = () => import(page.dataset.more);
 function use(how) { more().then(how, () => tell(UNREACHED)); }
-export const askFirst = async (...given) => (await more()).askFirst(...given);
 
 document.addEventListener("click", (event) => {
   const button = event.target.closest("button[data-do]");

@@ -1,6 +1,6 @@
-// What buttons do, dialogs, the list of keys, and the results of find: loaded when they are first wanted.
+// What buttons do and ask of the server, dialogs, the list of keys, and the results of find: loaded when they are first wanted.
 
-import { $, $$, call, hold, KEPT, letGo, make, quiet, tell, tellThere, touchAll, write } from "DASHBOARD";
+import { $, $$, hold, KEPT, letGo, make, quiet, tell, touchAll, UNREACHED, write } from "DASHBOARD";
 
 const dialog = document.getElementById("dialog");
 export function askFirst(title, { note, must, confirm, yes, from, lines = [] }) {
@@ -24,6 +24,17 @@ export function askFirst(title, { note, must, confirm, yes, from, lines = [] }) 
 }
 
 // -- actions --
+
+export async function call(method, path, body, headers = {}) {
+  try {
+    const given = body === undefined ? {} : { body: JSON.stringify(body) };
+    const answer = await fetch(path, { method, headers: { ...(body === undefined ? {} : { "Content-Type": "application/json" }), ...headers }, ...given });
+    const said = await answer.json().catch(() => ({}));
+    return { ok: answer.ok, said, error: said.error || `The server answered ${answer.status}.`, action: answer.headers.get("Wakeful-Action") };
+  } catch { return { ok: false, said: {}, error: UNREACHED }; }
+}
+// What is said on the page that comes next.
+export const tellThere = (place, ...said) => { sessionStorage.setItem("wakeful-told", JSON.stringify(said)); location.assign(place); };
 
 // A button says what it does: data-do="POST /api/jobs/a/pause", data-body='{…}', data-say="Paused a", and where it asks
 // before: data-ask, data-note (asks for a note; it must be given where data-as says what it is sent as), data-confirm (must be typed).

@@ -1,6 +1,7 @@
 // What only some pages need: selecting jobs, the form of a job, the output of a run, the tail of events.
 
-import { $, $$, askFirst, call, hold, make, regions, swap, tell, tellThere, tick, touchAll, write } from "DASHBOARD";
+import { $, $$, hold, make, regions, swap, tell, tick, touchAll, write } from "DASHBOARD";
+import { askFirst, call, tellThere } from "MORE";
 
 // -- selecting rows --
 
